@@ -22,10 +22,12 @@ from benchmarks._page import describe_run, keep_figures, list_benchmarks, render
 NAMES = (
     "gateway",
     "embedded",
+    "map",
     "streaming",
     "dag_overhead",
     "critical_path",
     "startup",
+    "install_size",
     "cpu_steps",
     "dispatch",
     "artifacts",
@@ -104,11 +106,11 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(names) - set(NAMES):
         parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}")
     figures: list[Line] = []
-    on_page = list_benchmarks() if options.keep else set()
+    stored = list_benchmarks() if options.keep else set()
     for name in names:
         load, began = os.getloadavg()[0], time.monotonic()
         lines = list(run_benchmark(name))
-        if name in on_page and all("value" in line for line in lines):
+        if name in stored and all("value" in line for line in lines):
             keep_figures(name, [describe_run(name, load, time.monotonic() - began), *lines])
         figures += lines
     print()

@@ -4,8 +4,11 @@ They share no code with the engine or the sandbox: the prices are copied from th
 """
 
 import asyncio
+import base64
 import json
-from collections.abc import Callable, Mapping
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -14,7 +17,15 @@ import httpx
 
 MILLION = Decimal(1_000_000)
 # Maps the vendors' names of a service tier to ours.
-_TIERS = {"default": "standard", "standard": "standard", "standard_only": "standard"}
+_TIERS = {
+    "default": "standard",
+    "standard": "standard",
+    "standard_only": "standard",
+    "flex": "flex",
+}
+# The largest system prompt that a vendor adds for tools, in tokens (Claude's guide to tool use).
+_TOOL_PROMPTS = {"anthropic": 804, "aws": 804}
+_SCHEMA_MEMBERS = ("tools", "response_format", "output_config", "toolConfig", "outputConfig")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +73,16 @@ TARIFFS = {
     "anthropic": Tariff("0.10", "0.50", 100_000, ("0.50", "2.50"), "1.25", {"priority": "1.5"}),
     "google": Tariff("0.75", "3.75", tiers={"priority": "1.8", "flex": "0.5"}),
     "minimax": Tariff("0.30", "1.20", 512_000, ("0.60", "2.40")),
+    "aws": Tariff("0.33", "2.75"),  # Nova 2 Lite in the United States
 }
+# Prices of other models, by a part of the path of their requests.
+_OTHER_TARIFFS = {"gpt-oss-120b": Tariff("0.15", "0.60", tiers={"priority": "1.75", "flex": "0.5"})}
 _HOSTS = {
     "api.openai.com": "openai",
     "api.anthropic.com": "anthropic",
     "generativelanguage.googleapis.com": "google",
     "api.minimax.io": "minimax",
+    "bedrock-runtime.us-east-1.amazonaws.com": "aws",
 }
 
 
@@ -147,7 +162,9 @@ class Billing(httpx.AsyncBaseTransport):
             error = {"message": f"Unknown parameter: '{refused[0]}'.", "param": refused[0]}
             return httpx.Response(400, json={"error": error}, request=request)
         bill = self._measure(vendor, body)
-        self.ledger.append(TARIFFS[vendor].usd(bill))
+        path = request.url.path
+        others = (tariff for part, tariff in _OTHER_TARIFFS.items() if part in path)
+        self.ledger.append(next(others, TARIFFS[vendor]).usd(bill))
         is_nth = len(self.ledger) % self.every == 0
         outcome = self.rule.outcome if is_nth else "answered"
         if self.rule.outcome == "silent":
@@ -160,11 +177,15 @@ class Billing(httpx.AsyncBaseTransport):
         if outcome == "garbled":
             return httpx.Response(200, content=b"<html>", request=request)
         headers = {"x-gemini-service-tier": bill.tier} if vendor == "google" else {}
-        answer = _answer(vendor, None if outcome == "silent" else bill)
+        text = '{"title": "So it is."}' if _asks_json(body) else "So it is."
+        answer = _answer(vendor, None if outcome == "silent" else bill, text)
         return httpx.Response(200, json=answer, headers=headers, request=request)
 
     def _measure(self, vendor: str, body: Any) -> Bill:
         input_tokens = sum(map(self.count, _texts(body))) + self.rule.template
+        input_tokens += sum(_count_picture(vendor, data) for data in _pictures(body))
+        if "tools" in body or "toolConfig" in body:
+            input_tokens += _TOOL_PROMPTS.get(vendor, 0)
         cap = _cap(body)
         output_tokens = max(1, int(cap * self.rule.share))
         if vendor == "google" and not self.rule.overthinks:
@@ -177,51 +198,104 @@ class Billing(httpx.AsyncBaseTransport):
         writes = self.rule.writes == "always" or (self.rule.writes, mode) == ("implicit",) * 2
         cache_writes = input_tokens if vendor == "openai" and writes else 0
         tier_name = body.get("service_tier", body.get("serviceTier", "auto"))
+        tier_name = tier_name["type"] if isinstance(tier_name, dict) else tier_name
         tier = self.rule.project_tier if tier_name == "auto" else _TIERS[tier_name]
         return Bill(input_tokens, output_tokens + self.rule.stop, cache_writes, tier)
 
 
+def _walk(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every string in a value, with the name of its member."""
+    if isinstance(value, dict):
+        for member, inner in value.items():
+            yield from _walk(inner, member)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walk(inner, name)
+    elif isinstance(value, str):
+        yield name, value
+
+
+def _messages(body: Any) -> Iterator[tuple[str, str]]:
+    yield from _walk(body.get("system"), "text")
+    for name in ("messages", "contents", "systemInstruction"):
+        yield from _walk(body.get(name))
+
+
 def _texts(body: Any) -> list[str]:
-    """Return every text of a request, and its schema as JSON."""
-    texts: list[str] = []
-    for message in body.get("messages", []):
-        texts.append(message["content"])
-    texts += [body["system"]] if isinstance(body.get("system"), str) else []
-    for content in (*body.get("contents", []), body.get("systemInstruction") or {"parts": []}):
-        texts += [part["text"] for part in content["parts"]]
-    for name in ("response_format", "output_config"):
-        texts += [json.dumps(body[name])] if name in body else []
+    """Return every text of a request, and its schemas and tools as JSON."""
+    texts = [text for name, text in _messages(body) if name in ("text", "content")]
+    texts += [
+        json.dumps(body[name], ensure_ascii=False) for name in _SCHEMA_MEMBERS if name in body
+    ]
     schema = body.get("generationConfig", {}).get("responseJsonSchema")
-    return texts + ([json.dumps(schema)] if schema else [])
+    return texts + ([json.dumps(schema, ensure_ascii=False)] if schema else [])
+
+
+def _pictures(body: Any) -> list[bytes]:
+    """Return every picture of a request."""
+    found = (text for name, text in _messages(body) if name in ("url", "data", "bytes"))
+    return [base64.b64decode(text.rpartition(",")[2]) for text in found]
+
+
+def _count_picture(vendor: str, data: bytes) -> int:
+    """Count the tokens of a PNG by the vendor's guide to vision."""
+    width, height = struct.unpack(">II", data[16:24])
+    if vendor == "openai":  # within 2,048 pixels, and with the largest factor of a listed model
+        scale = min(1.0, 2_048 / max(width, height))
+        patches = math.ceil(width * scale / 32) * math.ceil(height * scale / 32)
+        return math.ceil(min(patches, 2_500) * 1.62)
+    if vendor == "anthropic":
+        scale = min(1.0, 2_576 / max(width, height))
+        patches = math.ceil(width * scale / 28) * math.ceil(height * scale / 28)
+        return min(patches, 4_784)
+    return 1_120 if vendor == "google" else 2_600  # Nova: the largest of the guide's examples
+
+
+def _asks_json(body: Any) -> bool:
+    """Check whether a request asks for JSON by a schema, in a field or in its prompt."""
+    fields = (body.get("response_format"), body.get("outputConfig"))
+    config = body.get("generationConfig", {}).get("responseJsonSchema")
+    output = body.get("output_config", {}).get("format")
+    in_prompt = any("matching this JSON schema" in text for _, text in _messages(body))
+    return any((*fields, config, output, in_prompt))
 
 
 def _cap(body: Any) -> int:
     config = body.get("generationConfig", {})
     names = ("max_completion_tokens", "max_tokens")
-    return int(config.get("maxOutputTokens") or next(body[n] for n in names if n in body))
+    capped = config.get("maxOutputTokens") or body.get("inferenceConfig", {}).get("maxTokens")
+    return int(capped or next(body[n] for n in names if n in body))
 
 
-def _answer(vendor: str, bill: Bill | None) -> dict[str, Any]:
-    if vendor == "anthropic":
+def _answer(vendor: str, bill: Bill | None, text: str) -> dict[str, Any]:
+    if vendor == "aws":
         usage: dict[str, Any] = {}
+        if bill is not None:
+            usage = {"inputTokens": bill.input, "outputTokens": bill.output}
+        reply = {"role": "assistant", "content": [{"text": text}]}
+        served = {"type": {"standard": "default"}.get(bill.tier, bill.tier)} if bill else {}
+        head = {"output": {"message": reply}, "stopReason": "end_turn", "serviceTier": served}
+        return {**head, "usage": usage}
+    if vendor == "anthropic":
+        usage = {}
         if bill is not None:
             usage = {"input_tokens": bill.input, "output_tokens": bill.output}
             usage["service_tier"] = bill.tier
-        content = [{"type": "text", "text": "So it is."}]
+        content = [{"type": "text", "text": text}]
         return {"id": "m", "content": content, "stop_reason": "end_turn", "usage": usage}
     if vendor == "google":
         usage = {}
         if bill is not None:
             usage = {"promptTokenCount": bill.input, "candidatesTokenCount": bill.output}
-        parts = {"parts": [{"text": "So it is."}]}
+        parts = {"parts": [{"text": text}]}
         candidates = [{"content": parts, "finishReason": "STOP"}]
         return {"candidates": candidates, "usageMetadata": usage}
-    message = {"role": "assistant", "content": "So it is."}
-    head: dict[str, Any] = {"id": "c"}
+    message = {"role": "assistant", "content": text}
+    chat_head: dict[str, Any] = {"id": "c"}
     usage = {}
     if bill is not None:
         usage = {"prompt_tokens": bill.input, "completion_tokens": bill.output}
         usage["prompt_tokens_details"] = {"cache_write_tokens": bill.cache_writes}
         if vendor == "openai":
-            head["service_tier"] = {"standard": "default"}.get(bill.tier, bill.tier)
-    return {**head, "choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
+            chat_head["service_tier"] = {"standard": "default"}.get(bill.tier, bill.tier)
+    return {**chat_head, "choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}

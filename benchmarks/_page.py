@@ -1,9 +1,9 @@
-"""Write the tables of `docs/benchmarks.md` from the stored figures; `--check` only compares.
+"""Write the tables and the chart of `docs/benchmarks.md`; `--check` only compares.
 
 `python -m benchmarks --keep` writes its figures to `figures.jsonl`; `page.toml` lists the tables
-and a label for each figure. The rest of the page is written by hand; each table is between two
-comments. It is an error if `page.toml` does not list a figure, or if the page has no place for a
-table.
+and a label for each figure that the page shows. The rest of the page is written by hand; each table
+is between two comments. It is an error if the page has no place for a table. A figure outside its
+limit that no table shows is listed by name.
 """
 
 import json
@@ -18,9 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-Line = Mapping[str, Any]
+from benchmarks._chart import Line, describe_bars, draw_bars, is_drawn, list_bars
+
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
+CHART = HERE.parent / "docs" / "pictures" / "benchmarks.svg"
 FIGURES, TABLES = HERE / "figures.jsonl", HERE / "page.toml"
 HEAD = ("figure", "value", "floor", "peer", "limit")
 
@@ -65,42 +67,69 @@ def _group_lines(lines: Iterable[Line]) -> dict[str, list[Line]]:
     return groups
 
 
+def read_tables() -> dict[str, Any]:
+    """Read the tables of the page, by name."""
+    return tomllib.loads(TABLES.read_text("utf-8"))
+
+
 def list_benchmarks() -> set[str]:
-    """List the benchmarks whose figures are on the page."""
-    tables = tomllib.loads(TABLES.read_text("utf-8"))
-    return {name for table in tables.values() for name in table["benchmarks"]}
+    """List the benchmarks whose figures are stored, or will be: those of the page's tables."""
+    names = {line["benchmark"] for line in read_figures() if "benchmark" in line}
+    return names | {name for table in read_tables().values() for name in table["benchmarks"]}
 
 
 def write_page(*, check: bool = False) -> list[str]:
-    """Write all tables into the page, and return the errors.
+    """Write all tables and the chart, and return the errors.
 
     Args:
-        check: True leaves the page as it is, and reports an error if a table is not up to date.
+        check: True leaves the files as they are, and reports an error if one is not up to date.
     """
     lines = read_figures()
     figures = {line["figure"]: line for line in lines if "figure" in line}
     runs = {line["benchmark"]: line for line in lines if "benchmark" in line}
-    tables = tomllib.loads(TABLES.read_text("utf-8"))
+    tables = read_tables()
+    labels = {name: text for table in tables.values() for name, text in table["figures"].items()}
+    bars = list_bars(labels, figures)
+    blocks = {
+        f"figures of {name}": "\n".join(render_figures(table, figures, runs))
+        for name, table in tables.items()
+    }
+    blocks["chart"] = f"![{describe_bars(bars)}](pictures/{CHART.name})"
+    blocks["missed limits"] = "\n".join(render_missed_limits(figures, labels))
     old = new = PAGE.read_text("utf-8")
     errors = []
-    for name, table in tables.items():
-        begin, end = f"<!-- begin: figures of {name} -->", f"<!-- end: figures of {name} -->"
-        rendered = "\n".join([begin, *render_figures(table, figures, runs), end])
+    for name, text in blocks.items():
+        begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
         pattern = f"{re.escape(begin)}.*?{re.escape(end)}"
-        new, places = re.subn(pattern, rendered, new, flags=re.DOTALL)
+        block = f"{begin}\n{text}\n{end}".replace("\\", r"\\")
+        new, places = re.subn(pattern, block, new, flags=re.DOTALL)
         if places != 1:
             errors.append(f"{PAGE.name} lacks the comments {begin} and {end}")
-    listed = {
-        figure
-        for table in tables.values()
-        for figure in (*table["figures"], *table.get("not_shown", ()))
-    }
-    errors += [f"no table of {TABLES.name} lists {name}" for name in sorted(set(figures) - listed)]
     if check and new != old:
         errors.append(f"{PAGE.name} differs from {FIGURES.name}; run python -m benchmarks._page")
     elif not check:
         PAGE.write_text(new, "utf-8")
+    if not is_drawn(bars, CHART):
+        if check:
+            errors.append(
+                f"{CHART.name} differs from {FIGURES.name}; run python -m benchmarks._page"
+            )
+        else:
+            draw_bars(bars, CHART)
     return errors
+
+
+def render_missed_limits(figures: Mapping[str, Line], labels: Mapping[str, str]) -> Iterator[str]:
+    """Render a list of the figures that miss their limits and that no table shows.
+
+    Args:
+        figures: lines of all figures, by name.
+        labels: labels of the figures that the tables show, by name.
+    """
+    for name, line in figures.items():
+        if not line["kept"] and name not in labels:
+            value, limit = (_render_figure_cell(column, line) for column in ("value", "limit"))
+            yield f"- `{name}`: {value}, limit {limit.removesuffix(', missed')}"
 
 
 def render_figures(

@@ -10,6 +10,10 @@ another engine resumes the rest.
 A workflow is accepted if its expected cost fits, so its budget equals the expected cost, which is
 less than its bound. The usable share of a budget is reported for a budget of 50 calls' bounds,
 because the bound of the last call remains unused.
+
+Pictures, tools, schemas, reasoning, cache writes and the flex tier are tried at each provider: one
+call under a limit of its reservation, and concurrent calls under a budget of 50 reservations. A
+table of paid over limit and of the usable share goes to stderr.
 """
 
 import asyncio
@@ -20,25 +24,22 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
+from benchmarks._billed_engine import BOUNDS_COVERED, CAP, open_engine
 from benchmarks._billing import RULES, TARIFFS, Billing, Rule
-from benchmarks._cloud import connect_account
+from benchmarks._budget_features import FEATURES, FeatureOutcome, format_table, try_feature
 from benchmarks._report import report
 from benchmarks._texts import PROSE, long_texts
 from benchmarks._tokenizers import Count, load_tokenizers
 from toolkit.contract.jobs import Options
 from toolkit.contract.runs import RunCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
-from toolkit.engine import Engine, Registry
+from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.bounds import count_bytes
 from toolkit.plugins.tokens import estimate_tokens
-from toolkit.secrets import MappingResolver
-from toolkit.settings import Settings
 
 INTERLEAVINGS = ("one after the other", "side by side", "single runs", "cancelled", "restarted")
 LEAST_USABLE = 0.8
-BOUNDS_COVERED = 50
-CAP = 300
 # So that the first calls fit, because no costs have been learnt yet.
 LEFT_OVER = 0.004
 # With fewer texts, texts repeat, but the budget expects each text once.
@@ -59,21 +60,6 @@ class Outcome:
     ratio: float
     of_recorded: float
     calls: int
-
-
-async def open_engine(
-    folder: Path, billing: Billing, *, connect: bool = True
-) -> tuple[Engine, RequestContext]:
-    """Open an engine with the billing vendors, and an account connected to all of them."""
-    registry = Registry.load()
-    secrets = {registry.vendors[vendor].variable: "a-key-of-nobody" for vendor in TARIFFS}
-    engine = await Engine.open(
-        Settings(data_dir=folder, retry_base_s=0.001, breaker_failures=10_000),
-        transport=billing,
-        resolver=MappingResolver(secrets),
-        registry=registry,
-    )
-    return engine, await connect_account(engine, *(TARIFFS if connect else ()))
 
 
 async def try_rule(
@@ -249,6 +235,30 @@ def report_tokens(tokenizers: Mapping[str, Count], texts: Mapping[str, str]) -> 
     return is_kept
 
 
+async def report_features(tokenizers: Mapping[str, Count]) -> bool:
+    """Report each feature of requests at each provider, and print a table of them to stderr."""
+    outcomes: dict[tuple[str, str], FeatureOutcome] = {}
+    are_kept = True
+    for name, feature in FEATURES.items():
+        for provider in feature.providers:
+            tried = [await try_feature(count, feature, provider) for count in tokenizers.values()]
+            outcome = FeatureOutcome(
+                max(each.ratio for each in tried), min(each.usable for each in tried)
+            )
+            outcomes[provider.partition("/")[0], name] = outcome
+            details = {"provider": provider, "feature": name}
+            are_kept &= report(
+                "budget_truth.feature_paid_over_limit", outcome.ratio, "ratio", floor=0, limit=1,
+                **details,
+            )  # fmt: skip
+            are_kept &= report(
+                "budget_truth.feature_unusable", 1 - outcome.usable, "share", floor=0,
+                limit=1 - LEAST_USABLE, **details,
+            )  # fmt: skip
+    print(format_table(outcomes), file=sys.stderr)
+    return are_kept
+
+
 async def main(
     folder: Path | None = None,
     *,
@@ -275,6 +285,7 @@ async def main(
             "budget_truth.unusable", 1 - usable, "share", floor=0, limit=1 - LEAST_USABLE,
             tokenizer=name,
         )  # fmt: skip
+    are_kept &= await report_features(tokenizers)
     return 0 if are_kept else 1
 
 

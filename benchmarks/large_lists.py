@@ -10,7 +10,7 @@ the CPU time of this process and, on PostgreSQL, of the sessions that serve it.
 
 `index` is the CPU time per run of indexing texts in a migration. `write` is the CPU time of a run
 that does nothing; its floor is the same without the indexes of status, provider, capability and
-cost.
+cost. `prune` is the CPU time per run of deleting the older half of the runs, measured last.
 """
 
 import argparse
@@ -41,7 +41,11 @@ from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
+from toolkit.store.blob_places.folder import BlobFolder
+from toolkit.store.maintenance.prune import prune_records
+from toolkit.store.postgres.upkeep import PostgresUpkeep
 from toolkit.store.postgres.writing.writes import index_texts
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 from toolkit.store.tables import metadata
 from toolkit.store.text_index import index_missing
 
@@ -278,9 +282,25 @@ async def measure_lists(kind: str, settings: Settings, url: str | None, runs: in
     try:
         account, _ = await engine.accounts.open_local_account()
         context, clock = RequestContext(account.id), CpuClock(url)
-        return await report_filters(kind, engine, context, ROUNDS, clock)
+        are_kept = await report_filters(kind, engine, context, ROUNDS, clock)
     finally:
         await engine.close(0)
+    report_prune(kind, settings.data_dir, url, runs)
+    return are_kept
+
+
+def report_prune(kind: str, data_dir: Path, url: str | None, runs: int) -> None:
+    """Report the CPU time of pruning the older half of the runs."""
+    age = datetime.now(UTC) - BEGIN - timedelta(seconds=SECONDS_APART * runs / 2)
+    opening = SqliteUpkeep.open(data_dir) if url is None else PostgresUpkeep.open(url)
+    with opening as database, closing(BlobFolder(data_dir / "artifacts")) as place:
+        clock, began = CpuClock(url), time.perf_counter()
+        started = clock()
+        pruned = prune_records(database, age, place).rows["jobs"]
+        each_ms = 1000 * (clock() - started) / pruned
+        took = time.perf_counter() - began
+    figure = f"large_lists.{kind}.prune"
+    report(figure, each_ms, "ms CPU", floor=0, limit=None, seconds=took, pruned=pruned)
 
 
 async def measure_run_cpu(url: str | None, runs: int, *, has_indexes: bool) -> float:

@@ -31,7 +31,7 @@ from benchmarks._process import MB, read_cpu_s
 from benchmarks._report import report, report_rounds
 from benchmarks._server import find_cloud_urls, open_accounts, serve_toolkit
 from benchmarks.transfers import growth_mb
-from tests.support.s3_server import BUCKET, VARIABLES, TcpRelay, make_bucket, run_s3_server
+from tests.support.s3_server import BUCKET, VARIABLES, S3Link, make_bucket, run_s3_server
 from toolkit import AsyncClient
 from toolkit.store.blob_places.object_storage import PART_BYTES, READ_BYTES
 
@@ -108,9 +108,9 @@ async def count_bytes(
     write_random_file(file, size)
     figures: dict[str, float] = {}
     with (
-        TcpRelay(storage) as to_storage,
+        S3Link(storage) as to_storage,
         serve_artifacts(folder / reads, cloud, to_storage.url, size, reads) as (url, pid, key),
-        TcpRelay(url) as relay,
+        S3Link(url) as relay,
     ):
         async with AsyncClient(relay.url, key) as client:
             await warm_up(client)
@@ -120,12 +120,12 @@ async def count_bytes(
 
             sending = asyncio.ensure_future(send())
             figures["upload.memory"] = await growth_mb(pid, sending)
-            before, read_before = relay.received, to_storage.received
+            before, read_before = relay.counts["back"], to_storage.counts["back"]
             reading = asyncio.ensure_future(client.artifacts.content(sending.result()))
             figures["read.memory"] = await growth_mb(pid, reading)
             assert reading.result() == file.read_bytes()
-            figures["bytes"] = (relay.received - before) / MB
-            assert to_storage.received - read_before >= size
+            figures["bytes"] = (relay.counts["back"] - before) / MB
+            assert to_storage.counts["back"] - read_before >= size
     return figures
 
 

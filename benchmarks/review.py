@@ -28,8 +28,7 @@ from benchmarks.sets.review.makers import make
 from toolkit.capabilities import load_capabilities
 from toolkit.contract.plans import Expect, PlanNode
 from toolkit.planning.llm_planner import AMOUNTS
-from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, ReviewIssue
 from toolkit.planning.review.judge import build_brief, make_issues, read_answer
 from toolkit.planning.review.reviewer import find_issues, judge_issues
 from toolkit.plugins import Blob, Capability

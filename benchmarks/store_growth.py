@@ -126,7 +126,7 @@ def measure_least_bytes(folder: Path) -> int:
         inputs = db.execute("SELECT sum(length(json_extract(doc, '$.input'))) FROM jobs")
         # Equal bytes of several jobs are one file.
         artifacts = db.execute(
-            "SELECT sum(size) FROM (SELECT max(json_extract(doc, '$.size_bytes')) AS size"
+            "SELECT sum(size) FROM (SELECT max(size_bytes) AS size"
             " FROM artifacts WHERE job_id IS NOT NULL"
             " GROUP BY CASE WHEN content IS NULL THEN sha256 ELSE id END)"
         )

@@ -7,7 +7,7 @@ fails if the module is out of date.
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ R = TypeVar("R")  # a run; in the async client, a coroutine that returns a run
 
 
 class CapabilityCalls(ABC, Generic[R]):
-    """A call for each built-in capability; its decorator starts a run.
+    """A method for each built-in capability; the decorator of the method starts the run.
 
     The fields of the input are arguments; `options` holds the options of the run, and `version` the
     version of the capability, which is the newest by default.
@@ -57,7 +57,7 @@ class CapabilityCalls(ABC, Generic[R]):
         version: str | None,
         options: RunOptions | None,
     ) -> R:
-        """Start a run."""
+        """Start a run of a capability with these inputs; both forms of the client define how."""
 
     def _start_named(
         self,
@@ -85,7 +85,7 @@ class CapabilityCalls(ABC, Generic[R]):
         return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
 '''
 METHOD = '''
-    @start_capability({decorated})
+    @{decorated}
     def {method}(
         self,
         *,
@@ -128,7 +128,6 @@ def write_call(capability: Capability) -> str:
     """Write the call of one capability."""
     schema = capability.input_model.model_json_schema()
     fields, required = schema["properties"], schema.get("required", [])
-    ways = tuple(name for way in schema.get("oneOf", ()) for name in way["required"])
     parameters, arguments = [], []
     for name, field in fields.items():
         default = field.get("default", [] if field.get("type") == "array" else None)
@@ -143,14 +142,33 @@ def write_call(capability: Capability) -> str:
         parameters="\n".join(parameters),
         summary=capability.description,
         arguments="\n".join(arguments),
-        decorated=", ".join([f'"{capability.id}"', *([f"one_of={ways!r}"] if ways else [])]),
+        decorated=_write_decorator(capability),
     )
+
+
+def _write_decorator(capability: Capability) -> str:
+    ways = capability.input_model.model_json_schema().get("oneOf", ())
+    names = tuple(name for way in ways for name in way["required"])
+    arguments = ", ".join([f'"{capability.id}"', *([f"one_of={names!r}"] if names else [])])
+    return f"start_capability({arguments})"
+
+
+def write_calls(capabilities: Sequence[Capability]) -> str:
+    """Write the calls of capabilities; another name of a capability shares its method."""
+    methods: dict[object, str] = {}
+    calls = []
+    for capability in capabilities:
+        name = capability.id.replace(".", "_")
+        original = methods.setdefault(capability.input_model, name)
+        alias = f"\n    {name} = {_write_decorator(capability)}({original})\n"
+        calls.append(write_call(capability) if original == name else alias)
+    return "".join(calls)
 
 
 def write_module() -> str:
     """Write the formatted module."""
     built_in = [c for c in load_capabilities() if c.input_model.__module__.startswith("toolkit.")]
-    text = HEAD + "".join(map(write_call, built_in))
+    text = HEAD + write_calls(built_in)
     process = subprocess.run(  # noqa: S603 - our own formatter on our own text
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"],
         input=text,

@@ -16,7 +16,7 @@ import toolkit
 from scripts.openapi_document.document import build_openapi
 from toolkit.cli import app
 from toolkit.cli.options import READ_TARGET_OPTIONS
-from toolkit.client._areas import Area
+from toolkit.client._client_base import Area
 from toolkit.contract.errors import ErrorCode
 from toolkit.settings import Settings, Timeouts, VendorSettings
 from toolkit.store.tables import metadata

@@ -24,19 +24,21 @@ from toolkit.client._graph_view import GraphView
 from toolkit.contract.errors import ErrorCode, get_error_class
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.table import OPERATIONS
+from toolkit.engine import Registry
 from toolkit.planning.review.card_checks import CARD_CHECKS
-from toolkit.planning.review.deliverable_checks import (
+from toolkit.planning.review.expectation_checks import EXPECTATION_CHECKS
+from toolkit.planning.review.node_checks import (
     check_deliverables,
     check_media,
+    check_shape,
     check_text_variety,
 )
-from toolkit.planning.review.expectation_checks import EXPECTATION_CHECKS
-from toolkit.planning.review.node_checks import check_shape
 from toolkit.planning.review.picture_checks import PICTURE_CHECKS
 from toolkit.planning.review.research_checks import RESEARCH_CHECKS
 from toolkit.planning.review.sound_checks import SOUND_CHECKS
 from toolkit.planning.review.text_checks import TEXT_CHECKS
 from toolkit.planning.review.text_hints import TEXT_HINTS
+from toolkit.plugins import Model
 from toolkit.review_thresholds import ReviewThresholds
 from toolkit.setting_types import Limit
 from toolkit.settings import Settings, Timeouts, VendorSettings
@@ -166,6 +168,42 @@ def limits() -> Iterator[str]:
             beyond = f"`{beyond.name}`" + (f" ({beyond.http_status})" if beyond.http_status else "")
         cells = mark.scope, f"`{name}`", default_of(field.default), field.description
         yield f"| {' | '.join([*cells, COUNTED[mark.counted], beyond, mark.algorithm])} |"
+
+
+def providers() -> Iterator[str]:
+    """Yield every provider, with a table of its models."""
+    registry = Registry.load()
+    for vendor in registry.vendors.values():
+        kinds = {operation.kind for operation in vendor.operations}
+        offered = [
+            f"`{capability.id}`"
+            for capability in registry.list_newest()
+            if capability.operation and capability.operation.kind in kinds
+        ]
+        addresses = ", ".join(f"`{url}`" for url in vendor.base_urls.values())
+        yield f"\n## {vendor.title}\n"
+        yield f"- id: `{vendor.id}`{f', label {vendor.label}' if vendor.label else ''}"
+        yield f"- variable: `{vendor.variable}`{' (not needed)' if vendor.is_local else ''}"
+        yield f"- base URL: {addresses}"
+        yield f"- capabilities: {', '.join(offered)}\n"
+        yield "| model | abilities | prices | source |\n|---|---|---|---|"
+        for model in vendor.models:
+            mark = ", default" if model.default else ""
+            yield (
+                f"| `{model.id}` ({model.kind}{mark}) | {', '.join(sorted(model.abilities))} "
+                f"| {list_prices(model)} | {model.source}, {model.as_of} |"
+            )
+
+
+def list_prices(model: Model) -> str:
+    """Return the prices of a model as a text, each with its unit."""
+    prices = []
+    for unit, usd in model.prices.items():
+        is_per_million = unit.endswith(("tokens", "characters"))
+        amount = format(usd * (1_000_000 if is_per_million else 1), "f")
+        prices.append(f"{unit.replace('_', ' ')} {amount.rstrip('0').rstrip('.') or '0'}")
+    tiers = f"; more above {model.tiers[0].above:,} input tokens" if model.tiers else ""
+    return "<br>".join(prices) + tiers
 
 
 def checks() -> Iterator[str]:
@@ -387,7 +425,7 @@ def cli() -> Iterator[str]:
 def main() -> int:
     """Write the pages, or check them."""
     stale = []
-    for render_page in (http, client, cli, errors, settings, checks, models, limits):
+    for render_page in (http, client, cli, errors, settings, checks, models, providers, limits):
         folder = DOCS if render_page is limits else DOCS / "reference"
         page = folder / f"{render_page.__name__}.md"
         old = page.read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ from benchmarks import (
     batch,
     filtered_lists,
     gateway,
+    install_size,
     large_lists,
     large_workflow,
     live_graph,
@@ -143,6 +144,13 @@ def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert set(figures(capsys)) == {f"startup.{name}" for name in names}
 
 
+def test_finds_all_distributions_of_an_install() -> None:
+    """Given two libraries, then the install has the libraries that these need, and no others."""
+    names = set(install_size.find_distributions(["httpx", "pydantic"]))
+    assert {"httpx", "httpcore", "pydantic", "pydantic-core"} <= names
+    assert not {"pandas", "pytest"} & names
+
+
 def test_finds_the_longest_chain_of_vendors() -> None:
     """Given a node without a vendor, then only the longest chain of the vendors' nodes counts."""
     spans = {
@@ -171,15 +179,18 @@ def test_finds_the_longest_chain_of_vendors() -> None:
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A page with one table of one stored figure."""
     page = tmp_path / "page.md"
-    page.write_text(
-        "Before.\n<!-- begin: figures of call -->\n<!-- end: figures of call -->\nAfter.\n"
+    blocks = "".join(
+        f"<!-- begin: {name} -->\n<!-- end: {name} -->\n"
+        for name in ("chart", "figures of call", "missed limits")
     )
+    page.write_text(f"Before.\n{blocks}After.\n")
     tables = tmp_path / "page.toml"
     tables.write_text(
         '[call]\nbenchmarks = ["gateway"]\n[call.figures]\n"gateway.cpu_ms" = "CPU"\n'
     )
-    for name, path in {"PAGE": page, "TABLES": tables, "FIGURES": tmp_path / "f.jsonl"}.items():
-        monkeypatch.setattr(_page, name, path)
+    files = {"PAGE": "page.md", "TABLES": "page.toml", "FIGURES": "f.jsonl", "CHART": "chart.svg"}
+    for name, file in files.items():
+        monkeypatch.setattr(_page, name, tmp_path / file)
     line = {
         "figure": "gateway.cpu_ms", "value": 1.5, "unit": "ms", "floor": 0.25, "limit": 0.9,
         "kept": False, "rounds": 5, "min": 1.25, "max": 2.0, "peer": 7.5, "peer_name": "LiteLLM",
@@ -199,13 +210,47 @@ def test_writes_the_page_from_the_figures(page: Path) -> None:
 
 
 def test_reports_a_page_that_differs_from_the_figures(page: Path) -> None:
-    """Given a figure that was edited by hand, or that no table lists, then the check reports it."""
+    """Given a figure that was edited by hand, then the check reports the page."""
     _page.write_page()
     page.write_text(page.read_text().replace("1.5", "0.5"))
-    _page.keep_figures("other", [{"benchmark": "other"}, {"figure": "other.x", "value": 1}])
-    unnamed, differs = _page.write_page(check=True)
-    assert "other.x" in unnamed
-    assert "differs from" in differs
+    (differs,) = _page.write_page(check=True)
+    assert "page.md differs from" in differs
+
+
+def test_draws_the_chart_again_only_for_other_figures(page: Path) -> None:
+    """Given a chart, then the same figures leave it, and others are reported and drawn."""
+    _page.write_page()
+    chart = page.with_name("chart.svg")
+    first = chart.read_text()
+    assert "0.20" in first  # 1.5 ms of LiteLLM's 7.5 ms
+    chart.write_text(first + "<!-- by another version of matplotlib -->")
+    assert _page.write_page(check=True) == []
+    line = next(line for line in _page.read_figures() if "figure" in line)
+    run = _page.describe_run("gateway", 0.0, 60.0)
+    _page.keep_figures("gateway", [run, {**line, "value": 3.0}])
+    assert any("chart.svg differs from" in error for error in _page.write_page(check=True))
+    assert _page.write_page() == []
+    assert "0.40" in chart.read_text()
+
+
+def test_lists_missed_limits_of_figures_without_a_row(page: Path) -> None:
+    """Given figures that no table has, then the page lists the figures outside their limits."""
+    inside = {"figure": "other.x", "value": 1, "unit": "ms", "limit": 2, "kept": True}
+    outside = {"figure": "other.y", "value": 3, "unit": "ms", "limit": 2, "kept": False}
+    _page.keep_figures("other", [{"benchmark": "other"}, inside, outside])
+    assert _page.write_page() == []
+    text = page.read_text()
+    assert "- `other.y`: 3 ms, limit 2\n" in text
+    assert "other.x" not in text
+
+
+def test_shows_few_figures_with_their_peers_or_floors() -> None:
+    """Given the page, then it shows at most 25 figures, each stored with a peer or a floor."""
+    figures = {line["figure"]: line for line in _page.read_figures() if "figure" in line}
+    names = [name for table in _page.read_tables().values() for name in table["figures"]]
+    assert len(names) == len(set(names)) <= 25
+    for name in names:
+        assert {"peer", "floor"} & set(figures[name]), name
 
 
 def test_keeps_the_figures_of_other_benchmarks(page: Path) -> None:
@@ -272,7 +317,7 @@ def test_large_lists(capsys: pytest.CaptureFixture[str]) -> None:
     """Given some runs, then the CPU time of a page is reported for each filter."""
     asyncio.run(large_lists.main(1_500, ["sqlite"], 20, 1))
     lines = figures(capsys)
-    names = {*large_lists.FILTERS, "fill", "index", "write"}
+    names = {*large_lists.FILTERS, "fill", "index", "prune", "write"}
     assert set(lines) == {f"large_lists.sqlite.{name}" for name in names}
     assert lines["large_lists.sqlite.text_rare"]["found"] == large_lists.RARE_RUNS
 

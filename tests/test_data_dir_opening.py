@@ -8,12 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from tests.store.disks import small_disk
+from tests.support.commands import run_toolkit
 from tests.support.model_server import ModelServer
 from toolkit import Client, RequestError, Workflow
-from toolkit.cli import app
 from toolkit.contract.errors import ServiceError
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.sandbox import Faults
@@ -24,7 +24,7 @@ ASK = {"objective": "One line on tides"}
 
 def toolkit(*arguments: object, exit_code: int = 0) -> Result:
     """Run a command, and return its result."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = run_toolkit(*arguments)
     assert result.exit_code == exit_code, result.output + str(result.exception)
     return result
 
@@ -218,7 +218,7 @@ def test_rejects_a_directory_of_a_later_version(
         connection.execute("UPDATE roots SET created_at = '2020-01-01T00:00:00.000Z'")
         connection.execute("UPDATE alembic_version SET version_num = '9999', oldest = '9999'")
         connection.commit()
-        result = CliRunner().invoke(app, [*command, "--data-dir", str(settings.data_dir)])
+        result = run_toolkit(*command, "--data-dir", str(settings.data_dir))
         assert isinstance(result.exception, ServiceError), result.output
         assert "later version" in str(result.exception)
         (jobs,) = connection.execute("SELECT count(*) FROM jobs").fetchone()
@@ -243,7 +243,7 @@ def test_commands_create_no_mistyped_directory(
     mistyped = tmp_path / "typo"
     if exists:
         mistyped.mkdir()
-    result = CliRunner().invoke(app, [*command.split(), "--data-dir", "typo"])
+    result = run_toolkit(*command.split(), "--data-dir", "typo")
     assert isinstance(result.exception, ServiceError), result.output
     assert "no data directory at typo" in str(result.exception)
     assert list(tmp_path.rglob("*")) == ([mistyped] if exists else [])

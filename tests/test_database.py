@@ -9,23 +9,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from tests._postgres import PostgresCluster
 from tests.conftest import Server
+from tests.support.commands import run_toolkit, say
 from toolkit import Client, Workflow
-from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.settings import Settings
 
 CARD = {"title": "Tea", "width": 300, "height": 200}
-
-
-def _run_command(*words: str) -> str:
-    """Run a command that succeeds, and return its output."""
-    result = CliRunner().invoke(app, list(words))
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def _make_work(client: Client) -> str:
@@ -55,18 +47,18 @@ def test_engine_and_server_share_a_database(
         with Client(base_url=server.url) as nobody:
             key = nobody.account.create("ada@example.org").api_key
         options = ["--database", postgres_url, "--data-dir", str(tmp_path / "c")]
-        accounts = json.loads(_run_command("account", "list", *options, "--json"))
+        accounts = json.loads(say("account", "list", *options, "--json"))
         assert {row["email"] for row in accounts} >= {"ada@example.org"}
         with Client(base_url=server.url, api_key=key) as client:
             assert client.account.get().email == "ada@example.org"
-            _run_command("account", "disable", "ada@example.org", *options)
+            say("account", "disable", "ada@example.org", *options)
             with pytest.raises(RequestError) as refused:
                 client.account.get()
             assert refused.value.code is ErrorCode.UNAUTHENTICATED
-            _run_command("account", "enable", "ada@example.org", *options)
-            _run_command("account", "limit", "ada@example.org", "--unlimited", *options)
+            say("account", "enable", "ada@example.org", *options)
+            say("account", "limit", "ada@example.org", "--unlimited", *options)
             assert client.account.get().max_cost_usd_per_day is None
-        account = json.loads(_run_command("account", "create", "b@example.org", *options, "--json"))
+        account = json.loads(say("account", "create", "b@example.org", *options, "--json"))
         with Client(base_url=server.url, api_key=account["api_key"]) as client:
             assert client.account.get().id == account["id"]
     finally:
@@ -119,7 +111,7 @@ def test_reports_a_database_without_tables(tmp_path: Path, postgres_url: str) ->
     """Given an empty database, then an account command reports it, and creates nothing in it."""
     words = ["account", "create", "ada@example.org", "--database", postgres_url]
     for _ in range(2):
-        result = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path)])
+        result = run_toolkit(*words, "--data-dir", str(tmp_path))
         assert isinstance(result.exception, ServiceError)
         assert "no tables of the toolkit" in str(result.exception)
 
@@ -139,7 +131,7 @@ def test_moves_a_data_directory(tmp_path: Path, postgres_url: str, elsewhere: bo
     workflow_id, upload = _fill_directory(folder)
     words = ["migrate", "--from", str(folder), "--to", postgres_url, "--json"]
     words += ["--artifacts", str(place)] if elsewhere else []
-    moved = json.loads(_run_command(*words))
+    moved = json.loads(say(*words))
     assert (moved["copied"], moved["lost"]) == (moved["rows"], [])
     assert moved["artifacts"] == len(list((folder / "artifacts").glob("*/*"))) > 0
 
@@ -157,13 +149,13 @@ def test_moves_a_data_directory(tmp_path: Path, postgres_url: str, elsewhere: bo
     if not elsewhere:
         Client.local(folder, sandbox=True).close()
         options = ["--older-than", "1h", "--data-dir", str(folder)]
-        pruned = CliRunner().invoke(app, ["prune", *options])
+        pruned = run_toolkit("prune", *options)
         assert "belong to a database" in str(pruned.exception)
         (folder / "state.db").unlink()
-    again = CliRunner().invoke(app, words)
+    again = run_toolkit(*words)
     assert "There is no data directory" in str(again.exception)
     (folder / "state.db.moved").rename(folder / "state.db")
-    again = CliRunner().invoke(app, words)
+    again = run_toolkit(*words)
     assert "was moved already" in str(again.exception)
 
 
@@ -181,7 +173,7 @@ def test_resumes_an_interrupted_move(
     with closing(sqlite3.connect(folder / "state.db")) as source:
         source.execute("INSERT INTO plans VALUES ('pln_x', 'acc', 'x', ?)", ("\x00",))
         source.commit()
-        cut = CliRunner().invoke(app, words)
+        cut = run_toolkit(*words)
         assert isinstance(cut.exception, ServiceError), "PostgreSQL has no such text"
         with pytest.raises(ServiceError, match="wait until the move has ended"):
             Client.local(tmp_path / "new", sandbox=True, database=postgres_url)
@@ -189,10 +181,10 @@ def test_resumes_an_interrupted_move(
         source.commit()
     with postgres.connect(name) as target:
         target.execute("UPDATE jobs SET doc = doc || ' '")
-        different = CliRunner().invoke(app, words)
+        different = run_toolkit(*words)
         assert "the rows of jobs" in str(different.exception)
         target.execute("UPDATE jobs SET doc = rtrim(doc)")
-    moved = json.loads(_run_command(*words))
+    moved = json.loads(say(*words))
     assert 0 <= moved["copied"] < moved["rows"]
     with Client.local(folder, sandbox=True, database=postgres_url) as client:
         assert client.workflows.get(workflow_id).status == "completed"
@@ -205,21 +197,21 @@ def test_doctor_examines_a_database(
     with Client.local(tmp_path, sandbox=True, database=postgres_url) as client:
         lost, damaged = (client.artifacts.upload(byte * 100_000).id for byte in (b"a", b"b"))
     words = ["doctor", "--database", postgres_url, "--data-dir", str(tmp_path)]
-    assert "The database is sound." in _run_command(*words, "--deep")
+    assert "The database is sound." in say(*words, "--deep")
 
     with postgres.connect(postgres_url.rpartition("/")[2]) as target:
         target.execute("UPDATE stored_bytes SET records = records + 1")
         artifacts = target.execute("SELECT id, sha256 FROM artifacts").fetchall()
-    assert "sums of stored bytes" in _run_command(*words)
-    assert "Recounted the stored bytes of accounts." in _run_command(*words, "--repair")
-    assert "sums of stored bytes" not in _run_command(*words)
+    assert "sums of stored bytes" in say(*words)
+    assert "Recounted the stored bytes of accounts." in say(*words, "--repair")
+    assert "sums of stored bytes" not in say(*words)
     digests = {str(artifact): str(digest) for artifact, digest in artifacts}
     for artifact, data in ((lost, None), (damaged, b"x" * 100_000)):
         path = tmp_path / "artifacts" / digests[artifact][:2] / digests[artifact][2:]
         path.unlink()
         if data is not None:
             path.write_bytes(data)
-    result = CliRunner().invoke(app, [*words, "--deep"])
+    result = run_toolkit(*words, "--deep")
     assert result.exit_code == 1
     assert f"`{lost}` are not there" in result.stdout
     assert f"`{damaged}` are damaged" in result.stdout
@@ -237,7 +229,7 @@ def test_prune_keeps_the_artifacts_of_a_database(
     monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
     monkeypatch.setenv("TOOLKIT_ARTIFACT_URL", str(shared))
     words = ["prune", "--older-than", "1h", "--data-dir", str(tmp_path / "a")]
-    refused = CliRunner().invoke(app, words)
+    refused = run_toolkit(*words)
     assert isinstance(refused.exception, ServiceError)
     assert "The database has no tables" in str(refused.exception)
     assert (shared / "theirs").exists()
@@ -250,10 +242,10 @@ def test_warns_of_a_password_on_the_command_line(
     Client.local(tmp_path, sandbox=True, database=postgres_url).close()
     bare = postgres_url.replace(f":{postgres.password}@", "@")
     words = ["doctor", "--no-vendors", "--data-dir", str(tmp_path)]
-    result = CliRunner().invoke(app, [*words, "--database", postgres_url])
+    result = run_toolkit(*words, "--database", postgres_url)
     assert "PGPASSWORD" in result.stderr
     assert postgres.password not in result.output
     monkeypatch.setenv("PGPASSWORD", postgres.password)
-    assert CliRunner().invoke(app, [*words, "--database", bare]).stderr == ""
+    assert run_toolkit(*words, "--database", bare).stderr == ""
     monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
-    assert CliRunner().invoke(app, words).stderr == ""
+    assert run_toolkit(*words).stderr == ""

@@ -17,7 +17,7 @@ from toolkit.settings import Settings
 # Pages whose blocks another test runs, because they need more than a folder.
 ELSEWHERE = {
     "docs/plugins.md": "tests/test_plugin_example.py installs the package that it shows",
-    "docs/batch.md": "tests/batch/test_docs.py runs it with a notebook of its own",
+    "docs/batch.md": "tests/batch/test_grid.py runs it with a notebook of its own",
     "docs/cassettes.md": "tests/cassettes/test_cassettes.py also checks the file that it writes",
     "docs/self-hosting.md": "tests/test_self_hosting.py starts the servers of the page",
     "docs/deploy.md": "tests/test_deploy.py starts the parts of the page",

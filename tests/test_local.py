@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.embedded import get_thread, make_transport
-from tests.support.slow_capability import build_nap_workflow, load_slow_registry
+from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
 from toolkit import (
     AsyncClient,
@@ -98,19 +98,6 @@ def chain(nodes: int) -> Workflow:
     return wf
 
 
-def test_new_engine_resumes_a_workflow(settings: Settings) -> None:
-    """Given a workflow stopped in the middle, when a new engine opens, then it completes."""
-    first = Client.local(settings=settings)
-    workflow_id = first.workflows.submit(chain(30)).id
-    first.close()
-    with Client.local(settings=settings) as second:
-        workflow = second.workflows.get(workflow_id).wait()
-        assert workflow.status == "completed"
-        jobs = [second.jobs.get(node.job_id or "").record for node in workflow.nodes]
-        assert all(len(job.attempts) <= 2 for job in jobs)
-        assert sum(len(job.attempts) == 2 for job in jobs) <= 1
-
-
 def test_two_engines_share_a_directory_without_repeating_work(settings: Settings) -> None:
     """Given two engines on a directory, then both can follow the work, and it is done once."""
     with Client.local(settings=settings) as first, Client.local(settings=settings) as second:
@@ -120,19 +107,6 @@ def test_two_engines_share_a_directory_without_repeating_work(settings: Settings
             assert workflow.status == "completed"
             jobs = [first.jobs.get(node.job_id or "").record for node in workflow.nodes]
             assert [len(job.attempts) for job in jobs] == [1] * 5
-
-
-def test_cancel_reaches_the_working_engine(settings: Settings) -> None:
-    """Given work in one engine, when it is cancelled through another, then it ends."""
-    plugins = load_slow_registry()
-    with (
-        Client.local(settings=settings, registry=plugins) as first,
-        Client.local(settings=settings, registry=plugins) as second,
-    ):
-        workflow_id = first.workflows.submit(build_nap_workflow(2, seconds=30)).id
-        second.workflows.get(workflow_id).cancel()
-        workflow = first.workflows.get(workflow_id).wait(timeout=20, check=False)
-        assert workflow.status == "cancelled"
 
 
 def test_import_loads_no_heavy_package() -> None:

@@ -8,24 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests._postgres import PostgresCluster
+from tests.support.commands import say
 from toolkit import Client, RequestError, Workflow
-from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.settings import Settings
 from toolkit.store.postgres.reads import PostgresReadConnection
 from toolkit.store.tables import metadata
 
 Run = Callable[..., list[Any]]
-
-
-def toolkit(*arguments: object) -> str:
-    """Run a command that succeeds, and return its output."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.stdout
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -67,21 +59,21 @@ def test_read_only_mode_writes_nothing(rows: Run, settings: Settings, tmp_path: 
         wf = Workflow("tea")
         wf.add("tea", "llm.generate", objective="Tea")
         workflow = client.workflows.submit(wf).wait(progress=False)
-    toolkit("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
+    say("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
     ((ada,),) = rows("SELECT id FROM accounts WHERE email = 'ada@example.org'")
     for table in ("jobs", "artifacts", "roots", "annotations"):
         rows(f"UPDATE {table} SET account_id = '{ada}'")
     before = read_everything(rows, settings.data_dir)
     options = ("--data-dir", settings.data_dir, "--read-only")
-    (listed_run,) = json.loads(toolkit("runs", *options, "--json"))
+    (listed_run,) = json.loads(say("runs", *options, "--json"))
     assert listed_run["id"] == run.id
     card = tmp_path / "card.png"
-    toolkit("artifacts", "save", run.artifact_id, card, *options)
+    say("artifacts", "save", run.artifact_id, card, *options)
     assert card.stat().st_size
     for command in (["events", run.id], ["show", run.id]):
-        toolkit("runs", *command, *options)
+        say("runs", *command, *options)
     for area in ("workflows", "tasks", "keys", "usage", "connections", "health", "endpoints"):
-        toolkit(area, *options)
+        say(area, *options)
     with Client.local(settings.data_dir, read_only=True) as client:
         runs = client.runs.list(tag="a", capability="composition.layout", q="TEA")
         assert [listed.id for listed in runs] == [run.id]
@@ -117,7 +109,7 @@ def test_bills_each_account_by_its_own_id(rows: Run, settings: Settings) -> None
     with Client.local(settings.data_dir, sandbox=True) as client:
         pods = [client.compute.create(name, "NVIDIA GeForce RTX 4090") for name in "ab"]
         mine = client.account.get().id
-    toolkit("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
+    say("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
     ((ada,),) = rows("SELECT id FROM accounts WHERE email = 'ada@example.org'")
     rows(f"UPDATE compute SET account_id = '{ada}' WHERE id = '{pods[0].id}'")
     with Client.local(settings.data_dir, read_only=True) as client:

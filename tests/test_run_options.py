@@ -14,12 +14,20 @@ from toolkit.client._async.resources.jobs import AsyncJobs
 from toolkit.client._async.resources.runs import AsyncRuns
 from toolkit.client._sync.resources.jobs import Jobs
 from toolkit.client._sync.resources.runs import Runs
-from toolkit.contract.jobs import Options
-from toolkit.contract.run_options import PLACEMENT_OPTIONS, RUN_OPTIONS, RunOptions, WorkOptions
+from toolkit.contract.jobs import Options, ProviderLists
+from toolkit.contract.run_options import (
+    PLACEMENT_OPTIONS,
+    PROVIDER_LISTS,
+    RUN_OPTIONS,
+    RunOptions,
+    WorkOptions,
+)
 from toolkit.notebook import CapabilityForm
 from toolkit.notebook.magics import ToolkitMagics
 
-OPTIONS = set(Options.model_fields)
+# A caller names the lists of an object in `provider` as options.
+FIELDS = {**Options.model_fields, **ProviderLists.model_fields}
+OPTIONS = set(FIELDS)
 WORK = OPTIONS - set(PLACEMENT_OPTIONS)
 
 
@@ -27,7 +35,8 @@ def test_options_match_the_contract() -> None:
     """Given the contract's model, then callers have the same options with the same descriptions."""
     assert set(get_type_hints(RunOptions)) == set(RUN_OPTIONS) == OPTIONS
     assert set(get_type_hints(WorkOptions)) == WORK
-    assert all(RUN_OPTIONS[name] == Options.model_fields[name].description for name in OPTIONS)
+    assert set(PROVIDER_LISTS) == set(ProviderLists.model_fields)
+    assert all(RUN_OPTIONS[name] == FIELDS[name].description for name in OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +107,7 @@ def test_form_has_all_options(tmp_path: Path) -> None:
     with Client.local(tmp_path, sandbox=True) as client:
         form = CapabilityForm(client, "llm.generate")
         separate = {"provider", "optimize_for"}
-        assert set(form.options.fields) | separate == OPTIONS
+        assert set(form.options.fields) | separate == set(Options.model_fields)
         assert set(form.options.fields).isdisjoint(separate)
         assert not any(form.collect_options().values())
         form.options.fields["max_cost_usd"].control.value = "0.5"

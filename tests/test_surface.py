@@ -43,6 +43,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "connections.connect": ("text",),
     "conversation": ("tides",),
     "embed": ("tea",),
+    "transcribe": (b"tea",),
     "connections.create": ("openai", "environment", "OPENAI_API_KEY"),
     "connections.share": ("prv_x", "all"),
     "events": (ID,),
@@ -56,6 +57,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "tasks.create": ("a card",),
     "tasks.submit_review": ("tsk_x", "pass"),
     "templates.create": ("worker", "example/worker:1"),
+    "maps.add_rows": ("map_x", []),
+    "maps.create": ({},),
     "workflows.create": (WORKFLOW.to_dict(),),
     "workflows.fork": ("wfl_x", "a"),
     "workflows.submit": (WORKFLOW,),
@@ -71,6 +74,7 @@ NAMED = {
     ("POST", "/v1/artifacts"): "artifacts.upload",  # because a file has no fields
     ("GET", "/v1/health"): "health",  # of the service itself
     ("POST", "/v1/route"): "route",
+    ("POST", "/v1/maps/{id}/rows"): "maps.add_rows",
     ("POST", "/v1/tasks/{id}/reviews"): "tasks.submit_review",
 }
 # Arguments of commands that need more than the id of a resource.
@@ -99,6 +103,7 @@ LINES: dict[str, list[str]] = {
     "tasks create": ["a card"],
     "tasks review": ["tsk_x", "pass"],
     "templates create": ["worker", "example/worker:1"],
+    "map": ["llm.generate", "table.csv", "objective=On {n}"],
     "workflows fork": ["wfl_x", "a"],
     "workflows run": ["workflow.yaml"],
     "workflows submit": ["workflow.yaml"],
@@ -298,6 +303,7 @@ def list_operations_of(tmp_path_factory: pytest.TempPathFactory) -> ListOperatio
     """Returns the operations that a command requests; each command runs once."""
     folder = tmp_path_factory.mktemp("commands")
     (folder / "workflow.yaml").write_text("name: w\nnodes: []\n", encoding="utf-8")
+    (folder / "table.csv").write_text("n\n1\n", encoding="utf-8")
 
     @cache
     def record_operations(name: str) -> set[str]:

@@ -4,11 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from tests.support.tiers import EARLY, FIRST_TIER, NEEDS_DEV, OTHER_TIERS, STYLE
+from tests.support.tiers import EARLY, FIRST_TIER, NEEDS_DEV, OTHER_TIERS, STYLE, TOGETHER
 
 ROOT = Path(__file__).parent.parent
 BY_PARAMETER = """
@@ -73,5 +74,5 @@ def test_selects_the_tests_of_a_tier(project: Path, args: list[str], expected: s
 
 def test_tables_of_tiers_are_current() -> None:
     """Given the tables of tiers, then each row is a prefix of a file or folder name."""
-    tables = {*FIRST_TIER, *STYLE, *EARLY, *NEEDS_DEV}
+    tables = {*FIRST_TIER, *STYLE, *EARLY, *NEEDS_DEV, *chain(*TOGETHER)}
     assert [row for row in tables if not list(ROOT.glob(f"{row.partition('::')[0]}*"))] == []

@@ -17,8 +17,8 @@ HEAVY = {
     "IPython", "PIL", "aiohttp", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
     "httpx_aiohttp", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
     "nbclient", "nbformat", "networkx", "numpy", "pandas", "papermill", "prometheus_client",
-    "pydantic_settings", "sqlalchemy", "starlette", "structlog", "traitlets", "typer", "uvicorn",
-    "yaml",
+    "pydantic_settings", "sqlalchemy", "starlette", "structlog", "traitlets", "typer",
+    "uvicorn", "yaml",
 }  # fmt: skip
 FLOORS = {
     f"toolkit.{name}"
@@ -29,8 +29,8 @@ FLOORS = {
     )
 }  # fmt: skip
 SERVED = """
-import functools, httpx, inspect
 from toolkit import {kind}
+import functools, httpx, inspect
 client = {kind}(base_url="http://service.test", api_key="sk_live_x")
 """
 RUN = """
@@ -103,16 +103,22 @@ def test_embedded_client_loads_the_engine() -> None:
 
 
 def test_embedded_run_loads_only_needed_modules() -> None:
-    """Given the sandbox, when a text is made, then graphs, checks and pictures are not loaded."""
+    """Given the sandbox, when a text is made, then only the wire of its vendor is loaded.
+
+    Graphs, checks, pictures, grammars of plans and the other database are not loaded either.
+    """
     modules = list_imports(
         "import tempfile\nfrom toolkit import Client\n"
         "with Client.local(tempfile.mkdtemp(), sandbox=True) as client:\n"
         "    made = client.runs.create('llm.generate', dict(objective='One line on tides'))\n"
         "    assert made.wait(progress=False).output['text']"
     )
-    unused = {"IPython", "PIL", "alembic", "fontTools", "matplotlib", "networkx", "numpy", "yaml"}
-    assert modules & (unused | {"toolkit.cassettes"}) == set()
-    assert not modules & {"toolkit.planning.review.node_checks", "py3langid"}
+    used = {"pydantic_settings", "sqlalchemy", "starlette"}
+    assert modules & (HEAVY - used | {"py3langid", "sqlalchemy.dialects.postgresql"}) == set()
+    unused = ("cassettes", "media.text_parts", "planning.keywords", "planning.review.node_checks")
+    assert modules & {f"toolkit.{name}" for name in unused} == set()
+    wires = {name for name in modules if name.startswith("toolkit.sandbox.wires.")}
+    assert wires == {"toolkit.sandbox.wires.minimax"}
 
 
 def test_embedded_client_needs_no_starlette() -> None:

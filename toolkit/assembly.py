@@ -1,4 +1,4 @@
-"""Assembly of an engine: on the network, in the sandbox, on a cassette or next to an engine."""
+"""Assembly of an engine: on the network, in the sandbox or on a cassette; checks of GPU clouds."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,8 @@ from toolkit.engine.transport.driver import Driver
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.functions import FunctionTable
+from toolkit.plugins import EmbedRequest, TextRequest, TranscribeRequest, Vendor
+from toolkit.plugins.compatible import OPENAI_WIRE
 from toolkit.secrets import (
     ChainResolver,
     EnvironmentResolver,
@@ -92,14 +94,14 @@ async def open_engine(
         mounted = sandbox.VENDOR_PATHS | {vendor.id: vendor.path for vendor in compatible}
         settings = apply_sandbox(settings, registry, mounted)
         keys = {registry.vendors[vendor.id].variable: vendor.key for vendor in compatible}
-        resolver = MappingResolver(keys | sandbox.SANDBOX_KEYS)
+        resolver = MappingResolver(keys | sandbox.SANDBOX_KEYS, registry.local_variables)
         if tape is None or tape.mode != "replay":
             cloud = sandbox.create_app(faults=faults, compatible=compatible)
             transport = SandboxTransport(AppTransport(cloud))
     else:
         is_unrestricted = allow_env is None
         resolver = ChainResolver(
-            EnvironmentResolver(allow_env),
+            EnvironmentResolver(allow_env, optional=registry.local_variables),
             SecretsManagerResolver(None if is_unrestricted else settings.allow_secrets),
         )
     if tape is not None:
@@ -120,28 +122,48 @@ async def open_engine(
 
 
 def list_compatible_vendors(registry: Registry) -> "list[CompatibleVendor]":
-    """List the vendors that the sandbox serves by their wire, and only if they are passed to it."""
+    """List the vendors without a simulation of their own whose wire format the sandbox speaks."""
     from toolkit import sandbox
 
     return [
-        sandbox.CompatibleVendor(
-            id=vendor.id,
-            wire=vendor.wire,
-            # By the variable: vendors that share one share the key.
-            key=sandbox.SANDBOX_KEYS.get(vendor.variable, f"sandbox-{vendor.variable.lower()}"),
-            models=tuple(model.id for model in vendor.models),
-            base_path=httpx.URL(vendor.base_urls["api"]).path.rstrip("/"),
-        )
+        _simulate(vendor)
         for vendor in registry.vendors.values()
-        if vendor.wire in sandbox.COMPATIBLE_WIRES and vendor.id not in sandbox.VENDOR_PATHS
+        if vendor.wire == OPENAI_WIRE and vendor.id not in sandbox.VENDOR_PATHS
     ]
 
 
-def list_simulated_ids(registry: Registry) -> set[str]:
-    """List the ids of the vendors that the sandbox has a wire and a key for."""
+def _simulate(vendor: Vendor) -> "CompatibleVendor":
     from toolkit import sandbox
 
-    compatible_ids = {vendor.id for vendor in list_compatible_vendors(registry)}
+    dialect, kinds = vendor.dialect, [(model.id, model.kind) for model in vendor.models]
+    forms = (dialect.extra, *dialect.model_extra.values(), *dialect.reasoning.values())
+    # By the variable: vendors that share one share the key.
+    # Cut short, because a key must not contain the names of models: it is removed from answers.
+    key = sandbox.SANDBOX_KEYS.get(vendor.variable, f"sandbox-key-{vendor.variable.lower()[:6]}")
+    models = tuple(id for id, kind in kinds if kind == TextRequest.kind)
+    embedders = tuple(id for id, kind in kinds if kind == EmbedRequest.kind)
+    return sandbox.CompatibleVendor(
+        id=vendor.id,
+        key="" if vendor.is_local else key,
+        models=sandbox.LOCAL_MODELS if vendor.is_local else models,
+        base_path=httpx.URL(vendor.base_urls["api"]).path.rstrip("/"),
+        embeddings=sandbox.LOCAL_EMBEDDERS if vendor.is_local else embedders,
+        transcribers=tuple(id for id, kind in kinds if kind == TranscribeRequest.kind),
+        names=dialect.names,
+        upstream=dialect.upstream,
+        reasoning_member=dialect.reasoning_member,
+        extra=frozenset(name for form in forms for name in form) - {"reasoning_effort"},
+    )
+
+
+def list_simulated_ids(registry: Registry) -> set[str]:
+    """List the ids of the vendors that the sandbox has a wire and a key for.
+
+    Local servers need no key, so they are not among them: a caller connects them, as outside.
+    """
+    from toolkit import sandbox
+
+    compatible_ids = {vendor.id for vendor in list_compatible_vendors(registry) if vendor.key}
     return compatible_ids | (registry.vendors.keys() & sandbox.VENDOR_PATHS.keys())
 
 
@@ -172,7 +194,7 @@ async def check_drift(settings: Settings, rows: Mapping[str, Sequence[Row]]) -> 
 def _add_answers(
     faults: "Faults | None", tape: "Cassette", compatible: "list[CompatibleVendor]"
 ) -> "Faults":
-    """Have the simulated models give the answers of a cassette that was made by hand.
+    """Add the answers of a hand-made cassette to the sandbox, for its models to give; return it.
 
     Raises:
         ServiceError: `UNAVAILABLE` for an unknown vendor.
@@ -246,7 +268,7 @@ class SandboxTransport(httpx.AsyncBaseTransport):
         self._network: httpx.AsyncBaseTransport | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request to the sandbox if it is for it."""
+        """Send a request to the sandbox if it is for the sandbox's host, else to the network."""
         if request.url.host == SANDBOX_HOST:
             return await self._sandbox.handle_async_request(request)
         if self._network is None:

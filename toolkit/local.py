@@ -98,7 +98,7 @@ class EngineThread:
         self._loop.close()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine on the engine's loop.
+        """Start a coroutine on the engine's loop, and return the future of its result at once.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the engine is closed, or in a forked process.
@@ -116,7 +116,7 @@ class EngineThread:
         return "The engine of this client is closed: open it again." if self._closed else None
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the engine's loop and wait for it; an interrupt cancels it.
+        """Run a coroutine on the engine's loop and wait for its result; an interrupt cancels it.
 
         Raises:
             ServiceError: as `submit`.
@@ -215,7 +215,7 @@ class LoopChannel:
         self._thread = thread
 
     def call(self, request: OperationRequest) -> OperationAnswer:
-        """Have an operation carried out, and wait for it.
+        """Have the engine carry out an operation, and wait for its answer.
 
         Raises:
             ToolkitError: as over HTTP.
@@ -246,7 +246,7 @@ class AsyncLoopChannel:
         self._thread = thread
 
     async def call(self, request: OperationRequest) -> OperationAnswer:
-        """Have an operation carried out on the engine's loop.
+        """Have the engine carry out an operation on its own loop, and await the answer.
 
         Raises:
             ToolkitError: as over HTTP.
@@ -300,9 +300,10 @@ def start_engine(
     dispatch: str | None = None,
     database: str | None = None,
 ) -> tuple[EngineThread, str]:
-    """Start an engine thread and sign its owner in; in the sandbox every vendor is connected.
+    """Start an engine thread, and return it with its owner's API key.
 
-    Arguments and errors are the same as for `Client.local`.
+    In the sandbox, every simulated vendor is connected. Arguments and errors are those
+    of `Client.local`.
     """
     settings = settings or Settings()
     update: dict[str, object] = {"sandbox": sandbox or settings.sandbox or faults is not None}

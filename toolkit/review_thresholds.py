@@ -8,7 +8,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SoundThresholds(BaseModel):
-    """Thresholds of the checks of sounds; loudness is in decibels of full scale.
+    """Thresholds of the checks of sounds; loudness is in decibels relative to full scale.
 
     Attributes:
         min_loudness_db: minimum loudness of audible sound.
@@ -26,6 +26,8 @@ class SoundThresholds(BaseModel):
         min_repeated_s: minimum audible time for the check of repetition, in seconds.
         cut_end_share: minimum duration of a sound that ends at full loudness, as a share of the
             usual duration of its text.
+        max_word_errors: maximum word error rate of a transcript, if a transcriber is connected.
+            Numbers and names alone may cost 0.2.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,10 +44,11 @@ class SoundThresholds(BaseModel):
     max_clipped_share: Share = 0.05
     min_repeated_s: float = Field(default=1.5, ge=0)
     cut_end_share: float = Field(default=0.7, ge=0)
+    max_word_errors: float = Field(default=0.5, ge=0)
 
 
 class PictureThresholds(BaseModel):
-    """Thresholds of the checks of pictures; levels are of 255.
+    """Thresholds of the checks of pictures; levels of brightness are from 0 to 255.
 
     Attributes:
         min_visible_share: minimum share of pixels that are not transparent.
@@ -145,7 +148,7 @@ class ResearchThresholds(BaseModel):
 
 
 class ReviewThresholds(BaseModel):
-    """Thresholds of the reviewer's checks.
+    """Thresholds of the checks that a reviewer makes of results.
 
     Attributes:
         pass_score: minimum score that passes if nothing blocks.

@@ -103,7 +103,7 @@ DatabaseUrl = Annotated[SecretStr, AfterValidator(_check_database)]
 
 
 def _check_secretless(text: str) -> str:
-    """Reject a URL with a password or a query, because settings are shown."""
+    """Reject a URL with a password or a query, because settings are shown; return any other."""
     host = text.partition("://")[2].partition("/")[0]
     if ":" in host.rpartition("@")[0] or "?" in text:
         raise ValueError(

@@ -103,7 +103,7 @@ class TokenPrices(BaseModel):
 
 
 class VendorSettings(BaseModel):
-    """Settings of a vendor.
+    """Settings of the calls to one vendor.
 
     Attributes:
         base_urls: base URLs by name, instead of the vendor's own; `api` is the main URL.
@@ -285,7 +285,7 @@ class Settings(BaseSettings):
     max_queued: Annotated[int, QUEUE_LENGTH] = Field(
         default=10_000,
         ge=1,
-        description="maximum number of unfinished runs, jobs, workflows and tasks of an account",
+        description="maximum number of unfinished runs, jobs, maps, workflows and tasks",
     )
     max_stored_bytes: Annotated[int, STORAGE_QUOTA] = Field(
         default=50 * 1024**3,
@@ -460,7 +460,7 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     def names_engine(self) -> bool:
-        """Return whether an embedded engine is configured: its data directory, or the sandbox."""
+        """Return whether the settings name an embedded engine: its data, or the sandbox."""
         return self.sandbox or bool({"data_dir", "database"} & self.model_fields_set)
 
     def get_database_url(self) -> str | None:

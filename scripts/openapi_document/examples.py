@@ -41,6 +41,15 @@ from toolkit.contract.events import Event
 from toolkit.contract.health import Health, Provider
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Attempt, Candidate, Job, JobCreate, Routing
+from toolkit.contract.maps import (
+    MapCreate,
+    MapRecord,
+    MapRow,
+    MapRowNumbers,
+    MapRowPage,
+    MapRows,
+    RowCounts,
+)
 from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.contract.storage import Storage, StorageCreate
@@ -58,6 +67,7 @@ from toolkit.contract.workflows import (
 _CREATED_AT = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
 _COMPLETED_AT = datetime(2026, 11, 20, 8, 30, 2, tzinfo=UTC)
 _TOPIC: dict[str, object] = {"topic": "Tidal power"}
+_TEMPLATE: dict[str, object] = {"topic": "{name}"}
 _TITLE: dict[str, object] = {"title": "Tidal power"}
 _OBJECTIVE = "A social card about tidal power"
 
@@ -232,6 +242,40 @@ _MODELS: tuple[BaseModel, ...] = (
         ],
         max_retries=1,
         created_at=_CREATED_AT,
+    ),
+    MapCreate(
+        capability="research.gather",
+        input=_TEMPLATE,
+        max_cost_usd=0.5,
+        rows=[{"name": "Tidal power"}, {"name": "Wind power"}],
+    ),
+    MapRows(rows=[{"name": "Wave power"}]),
+    MapRowNumbers(numbers=[2], last_end=2),
+    MapRecord(
+        id=_make_id(Prefix.MAP),
+        capability="research.gather@1",
+        input=_TEMPLATE,
+        max_cost_usd=0.5,
+        status="completed",
+        row_counts=RowCounts(total=2, completed=2),
+        estimated_cost_usd=0.0,
+        created_at=_CREATED_AT,
+        started_at=_CREATED_AT,
+        completed_at=_COMPLETED_AT,
+    ),
+    MapRowPage(
+        rows=[
+            MapRow(
+                row=0,
+                n=1,
+                status="completed",
+                job_id=_make_id(Prefix.JOB),
+                output={"title": "Tidal power", "summary": "Power from the tides."},
+                cost_usd=0.0,
+                latency_ms=2000,
+            )
+        ],
+        is_last=True,
     ),
     PlanCreate(objective=_OBJECTIVE, constraints=Constraints(max_cost_usd=0.5)),
     Plan(

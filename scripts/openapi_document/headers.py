@@ -48,8 +48,9 @@ PREFER = {
     "name": "Prefer",
     "in": "header",
     "description": "`wait=N` holds the response for up to N seconds, at most 60; `stream` sends"
-    " texts as they are written, as `event: delta` on the event stream; unknown preferences are"
-    " ignored, and Preference-Applied names the applied preferences",
+    " answers as they are written, as `event: delta`, `reasoning_delta` and `tool_call_delta`"
+    " on the event stream; unknown preferences are ignored, and Preference-Applied names the"
+    " applied preferences",
     "schema": {"type": "string"},
 }
 LAST_EVENT_ID = {

@@ -44,7 +44,7 @@ def papermill_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from toolkit.batch import papermill_engine
     from toolkit.batch.kernel.sources import KernelSource
 
-    source = KernelSource(fork=True, spares=1, renew_after=papermill_engine.RENEW_AFTER)
+    source = KernelSource(fork=True, spares=1)
     monkeypatch.setattr(papermill_engine, "get_shared_source", lambda: source)
     papermill_engine.register_engine()  # its entry point needs an installed toolkit
     yield

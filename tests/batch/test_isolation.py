@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,75 +20,13 @@ import matplotlib.pyplot as plt
 from toolkit.batch import record
 """
 # By name: code with a side effect, and an expression that shows the effect.
-LEAKS = {
-    "a variable": ("leaked = 1", "'leaked' in globals()"),
-    "a module replaced": (
-        "sys.modules['colorsys'] = types.ModuleType('fake')",
-        "sys.modules['colorsys'].__name__",
-    ),
-    "state of the author's module": ("import own; own.COUNT += 1", "__import__('own').COUNT"),
-    "a class of a library changed": (
-        "matplotlib.figure.Figure.leaked = 1",
-        "hasattr(matplotlib.figure.Figure, 'leaked')",
-    ),
-    "the folder": ("os.chdir('/')", "os.getcwd()"),
-    "the environment": ("os.environ['LEAKED'] = '1'", "os.environ.get('LEAKED')"),
-    "warning filters": (
-        "warnings.filterwarnings('ignore', 'leaked')",
-        "[str(f[1]) for f in warnings.filters if 'leaked' in str(f[1])]",
-    ),
-    "rcParams": ("plt.rcParams['lines.linewidth'] = 9", "plt.rcParams['lines.linewidth']"),
-    "open figures": ("plt.figure()", "plt.get_fignums()"),
-    "the seed of random": ("random.seed(1)", "random.Random(1).random() == random.random()"),
-    "the seed of NumPy": (
-        "numpy.random.seed(1)",
-        "float(numpy.random.RandomState(1).rand() - numpy.random.rand()) == 0.0",
-    ),
-    "a signal handler": (
-        "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
-        "str(signal.getsignal(signal.SIGUSR1))",
-    ),
-    "a logging handler": (
-        "logging.getLogger().addHandler(logging.NullHandler())",
-        "len([h for h in logging.getLogger().handlers if type(h) is logging.NullHandler])",
-    ),
-    "a display formatter": (
-        "shell.display_formatter.formatters['text/plain'].for_type(complex, lambda *_: None)",
-        "complex in shell.display_formatter.formatters['text/plain'].type_printers",
-    ),
-    "an extension": (
-        "shell.run_line_magic('load_ext', 'autoreload')",
-        "'IPython.extensions.autoreload' in shell.extension_manager.loaded",
-    ),
-    "history": (
-        "shell.history_manager.store_inputs(99, 'leaked')",
-        "'leaked' in shell.history_manager.input_hist_raw",
-    ),
-    "a magic": (
-        "shell.register_magic_function(print, magic_name='leaked')",
-        "shell.find_line_magic('leaked') is not None",
-    ),
-    "a hook of cells": (
-        "shell.events.register('pre_run_cell', leaked_hook)",
-        "'leaked_hook' in [f.__name__ for f in shell.events.callbacks['pre_run_cell']]",
-    ),
-    "an open task": (
-        "task = asyncio.get_event_loop().create_task(asyncio.sleep(60), name='leaked')",
-        "'leaked' in [task.get_name() for task in asyncio.all_tasks(asyncio.get_event_loop())]",
-    ),
-    "a thread": (
-        "threading.Thread(target=threading.Event().wait, name='leaked', daemon=True).start()",
-        "'leaked' in [thread.name for thread in threading.enumerate()]",
-    ),
-    "a builtin changed": ("builtins.oct = hex", "builtins.oct(8)"),
-    "the mask of new files": ("os.umask(0o077)", "[os.umask(mask := os.umask(0)), mask][1]"),
-}
+LEAKS = tomllib.loads(Path(__file__).with_name("leaks.toml").read_text("utf-8"))
 SHOW = f"""
 shell = get_ipython()
 def leaked_hook(*_): pass
 LEAKS = {LEAKS!r}
 def show():
-    return {{name: eval(probe, globals()) for name, (_, probe) in LEAKS.items()}}
+    return {{name: eval(leak["probe"], globals()) for name, leak in LEAKS.items()}}
 record("before", show())
 record("drawn", [random.random(), float(numpy.random.rand())])
 """
@@ -95,8 +34,8 @@ LEAK = """
 if leaks:
     child = subprocess.Popen(["sleep", "60"])
     record("child", child.pid)
-    for name, (code, _) in LEAKS.items():
-        exec(code, globals())
+    for leak in LEAKS.values():
+        exec(leak["code"], globals())
     after = show()
     os.chdir(before_folder)
     record("after", after)

@@ -88,12 +88,15 @@ def test_shows_figures_of_a_preloaded_pyplot(notebook: Write, tmp_path: Path) ->
 
 
 @needs_fork
-def test_replaces_the_parent_of_forked_kernels(notebook: Write) -> None:
+def test_replaces_the_parent_of_forked_kernels(
+    notebook: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Given a limit, or a notebook that kills its parent, then later kernels get a new parent."""
     kill = "import signal\nif kills: os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
     path = notebook("turn = 0\nkills = False", RECORD + "record('parent', os.getppid())", kill)
     grid = [{"turn": turn, "kills": turn == 3} for turn in range(5)]
-    table = run_batch(path, grid, workers=1, renew_after=2)
+    monkeypatch.setattr(sources, "RENEW_AFTER", 2)
+    table = run_batch(path, grid, workers=1)
     assert list(table["status"]) == ["completed"] * 3 + ["failed", "completed"]
     parents = list(table["parent"])
     assert parents[0] == parents[1]

@@ -205,7 +205,6 @@ def test_a_worker_rejects_a_notebook_of_another_version() -> None:
     request = RowRequest(
         version="9.9.9", batch_id="b", notebook="{}", parameters={}, name="n", came_from="n",
         kernel="python3", preload=(), timeout=None, folder=os.getcwd(), environment={}, fork=True,
-        renew_after=1,
     )  # fmt: skip
     refusal = json.loads(run_row(request.to_json()))["refusal"]
     assert "has version" in refusal

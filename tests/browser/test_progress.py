@@ -46,3 +46,37 @@ def test_shows_the_progress_of_a_wait(tab: Tab) -> None:
     counted = [text for text in seen if text.startswith("… many nodes")]
     assert any("s left" in text for text in counted)
     assert max(text.count("running") for text in counted) <= 13
+
+
+def test_folds_reasoning_above_the_text(tab: Tab) -> None:
+    """Given a run that reasons, then a fold above its text has the reasoning, closed at first.
+
+    A reader who opens the fold keeps it open while the text grows, and at the end. The card of a
+    run has its own fold, and a tool call is shown by its name with its arguments.
+    """
+    tab.run_all("reasoning.ipynb")
+    written = tab.output(1)
+    fold = written.locator("details")
+    thought = fold.get_by_text("say what matters.")
+    expect(written.locator("table")).to_contain_text("idal")
+    expect(fold).to_have_count(1)
+    expect(thought).to_be_hidden()
+    tab.shoot("reasoning-folded", written)
+    fold.locator("summary").click()
+    expect(thought).to_be_visible()
+    before = len(written.locator("table").inner_text())
+    growth = "(n) => document.querySelector('.toolkit-progress table').innerText.length > n"
+    tab.page.wait_for_function(growth, arg=before + 40)
+    expect(thought).to_be_visible()
+    upper, lower = fold.bounding_box(), written.locator(".toolkit-progress").bounding_box()
+    assert upper["y"] + upper["height"] <= lower["y"]
+    tab.shoot("reasoning-open", written)
+    expect(written).to_contain_text("✓ llm.generate@1 completed by anthropic")
+    expect(thought).to_be_visible()
+    asked = tab.output(2)
+    expect(asked).to_contain_text('forecast {"city": "Rome", "days"')
+    tab.shoot("reasoning-tool", asked)
+    expect(asked).to_contain_text("✓ llm.generate@1 completed by anthropic")
+    expect(asked.locator("details")).to_have_count(2)
+    expect(asked.get_by_text("say what matters.").first).to_be_hidden()
+    tab.shoot("reasoning-card", asked)

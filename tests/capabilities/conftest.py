@@ -9,6 +9,7 @@ import httpx
 import pytest
 from PIL import Image
 
+from tests.support.flows import run_flow
 from toolkit.plugins import (
     Blob,
     Call,
@@ -53,18 +54,7 @@ class CapabilityDrive:
         """Drive the flow to its end, and validate its output by the schema."""
         value = capability.input_model.model_validate(fields, strict=True)
         call = Call(value, blobs or {}, upstream, services or {}, has_operation)
-        flow = capability.flow(call)
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    outcome = self._perform(step)
-                except Exception as error:
-                    step = flow.throw(error)
-                else:
-                    step = flow.send(outcome)
-        except StopIteration as stop:
-            result: Result = stop.value
+        result: Result = run_flow(capability.flow(call), self._perform)
         output = dict(result.output)
         if "artifact_id" in capability.output_model.model_fields:
             output["artifact_id"] = ARTIFACT

@@ -181,6 +181,26 @@ def test_route_explains_the_default_provider(toolkit: Invoke) -> None:
         assert "optimize_for" not in answer["candidates"][0]["reason"]
 
 
+def test_lists_of_providers_and_a_seal_choose_the_provider(toolkit: Invoke) -> None:
+    """Given `--only`, `--ignore` and `--sealed`, then they decide which provider is called."""
+    for provider in ("minimax", "openai", "google"):
+        toolkit("connections", "create", provider, f"{provider.upper()}_API_KEY")
+    line = ("route", "llm.generate", "objective=One line on tea", "--json")
+    lists = ("--only", "openai", "--only", "google", "--ignore", "openai")
+    route = json.loads(toolkit(*line, *lists).stdout)
+    assert route["provider"] == "google"
+    assert {c["reason"] for c in route["candidates"] if c["provider"] == "minimax"} == {
+        "not in `only`"
+    }
+    with pytest.raises(RequestError, match="Did you mean `openai`"):
+        toolkit(*line, "--only", "opnai")
+    run = ("run", "composition.layout", "title=Tea", "--sealed", "cards", "--json")
+    assert json.loads(toolkit(*run).stdout)["options"]["sealed"] == "cards"
+    refused = toolkit(*line, "--only", "openai", "--provider", "openai")
+    assert refused.exit_code == 2
+    assert "either --provider, or --only" in refused.stderr
+
+
 def test_compares_two_runs(toolkit: Invoke) -> None:
     """Given runs with two titles, then the table has the title, and --json has every fact."""
     ids = [
@@ -213,3 +233,12 @@ def test_creates_runs_and_deletes_an_agent(toolkit: Invoke) -> None:
     assert "minimax" in toolkit("usage", "--by", "provider").stdout
     assert "platform" in toolkit("billing").stdout
     assert json.loads(toolkit("agents", "delete", agent["id"], "--json").stdout)["deleted"] is True
+
+
+def test_runs_in_the_flex_tier(toolkit: Invoke) -> None:
+    """Given `--tier flex`, then the run is billed in that tier; an unknown tier is refused."""
+    toolkit("connections", "create", "openai", "OPENAI_API_KEY")
+    asked = ["llm.generate", "objective=One line on tides", "--provider", "openai"]
+    run = json.loads(toolkit("run", *asked, "--tier", "flex", "--json").stdout)
+    assert (run["options"]["tier"], run["tier"]) == ("flex", "flex")
+    assert toolkit("run", *asked, "--tier", "fast").exit_code == 2

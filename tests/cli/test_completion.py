@@ -11,7 +11,7 @@ from typer.models import TyperPath
 from typer.testing import CliRunner
 
 from tests.cli.conftest import EMAIL
-from tests.cli.test_help import list_commands
+from tests.cli.test_first_use import list_commands
 from tests.conftest import Server
 from toolkit import Client
 from toolkit.cli import app
@@ -23,7 +23,8 @@ FREE = {
     "from_endpoint_url", "from_profile", "host",
     "image", "issue", "last", "member", "members", "metrics_host",
     "month", "name", "node_id", "note", "objective", "older_than", "otel_endpoint", "preload", "q",
-    "secret_ref", "since", "tag", "target", "topic", "trust_proxy", "until", "url", "version",
+    "sealed", "secret_ref", "since", "tag", "target", "topic", "trust_proxy", "until", "url",
+    "version",
 }  # fmt: skip
 
 

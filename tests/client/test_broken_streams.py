@@ -7,6 +7,7 @@ import httpx
 
 from tests.client.test_client import AT, RUN, ListedService, envelope, events
 from toolkit.client import TextPiece
+from toolkit.contract.events import PIECE_KINDS
 
 DONE = {**RUN, "status": "completed", "output": {"text": "High tide"}}
 
@@ -42,6 +43,55 @@ def test_stream_continues_after_a_break() -> None:
     pieces = list(service.client().runs.get("run_1").stream())
     assert "".join(pieces) == "High tide"
     assert not any(piece.restarts for piece in pieces)
+
+
+def test_stream_of_all_kinds_continues_after_a_break() -> None:
+    """Given a stream that breaks, then the next one continues each kind, and repeats none."""
+    call = {"kind": "tool_call", "tool_call": {"index": 0, "id": "call_1", "name": "tide"}}
+    thought = {"kind": "reasoning"}
+    arguments = {"port": "Brest"}
+    stored = {"id": "call_1", "name": "tide", "arguments": arguments}
+    first = stream(
+        {**delta("I ne"), **thought}, {**delta(""), **call}, {**delta('{"por'), **call}, breaks=True
+    )
+    second = stream(
+        {**delta("I need it"), **thought},
+        {**delta('{"port":"Bre'), **call},
+        {**delta('st"}'), **call},
+        event(1, "run.completed"),
+    )
+    output = {"text": "", "reasoning": "I need it now", "tool_calls": [stored]}
+    service = ListedService(envelope(RUN), first, second, envelope({**DONE, "output": output}))
+    run = service.client().runs.get("run_1")
+    pieces = list(run.stream(kinds=PIECE_KINDS))
+    assert not any(piece.restarts for piece in pieces)
+    assert "".join(p for p in pieces if p.kind == "reasoning") == "I need it now"
+    assert json.loads("".join(p for p in pieces if p.kind == "tool_call")) == arguments
+
+
+def test_a_new_attempt_restarts_each_kind() -> None:
+    """Given a second attempt with other tool calls, then each kind restarts once, if at all."""
+
+    def call(index: int, text: str, attempt: int) -> dict[str, object]:
+        part = {"index": index, "id": f"call_{attempt}{index}", "name": "tide"}
+        return {**delta(text, attempt), "kind": "tool_call", "tool_call": part}
+
+    def think(text: str, attempt: int) -> dict[str, object]:
+        return {**delta(text, attempt), "kind": "reasoning"}
+
+    items = [think("Hm", 1), call(0, "{", 1), call(1, "{}", 1), think("Aha", 2), think("!", 2)]
+    ended = event(1, "run.completed")
+    stored = [{"id": f"call_2{n}", "name": "tide", "arguments": {"n": n}} for n in range(2)]
+    output = {"text": "Look", "reasoning": "Aha!", "tool_calls": stored}
+    finished = envelope({**DONE, "output": output})
+    service = ListedService(envelope(RUN), stream(*items, call(0, '{"n": 0}', 2), ended), finished)
+    pieces = list(service.client().runs.get("run_1").stream(kinds=PIECE_KINDS))
+    assert [(p.kind, str(p), p.restarts) for p in pieces] == [
+        ("reasoning", "Hm", False), ("tool_call", "{", False), ("tool_call", "{}", False),
+        ("reasoning", "Aha", True), ("reasoning", "!", False), ("tool_call", '{"n": 0}', True),
+        ("text", "Look", False),
+        ("tool_call", '{"n": 0}', True), ("tool_call", '{"n": 1}', False),
+    ]  # fmt: skip
 
 
 def test_follow_yields_each_piece_once() -> None:

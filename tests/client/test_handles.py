@@ -13,13 +13,14 @@ from pydantic import BaseModel
 from tests.client.test_client import KEY, RUN, URL, ListedService, envelope, events
 from toolkit import AsyncClient, Client
 from toolkit.client._async.resources.catalog import GpuView, ModelView
-from toolkit.client._members import Member, TextMember
 from toolkit.client._record_view import (
     BillingView,
     ConnectionTestView,
+    Member,
     RecordView,
     ReviewView,
     RouteView,
+    TextMember,
     UsageView,
 )
 from toolkit.contract.billing import Billing

@@ -1,10 +1,11 @@
-"""`client.map`: a run for each row of a table."""
+"""`client.map`: a job for each row of a table."""
 
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -43,7 +44,7 @@ def _classify(client: Client, rows: Any = TEXTS, **options: Any) -> pd.DataFrame
 
 
 def _sum_usage(client: Client) -> float:
-    return sum(run.cost_incurred_usd for run in client.runs)
+    return sum(run.cost_incurred_usd for run in client.jobs)
 
 
 def test_keeps_the_index_and_types_the_columns(client: Client) -> None:
@@ -53,12 +54,12 @@ def test_keeps_the_index_and_types_the_columns(client: Client) -> None:
     assert list(table.index) == ["a", "b", "c", "d"]
     assert dict(table.dtypes.astype(str)) == {
         "label": "string", "count": "Int64", "certain": "boolean", "share": "Float64",
-        "status": "string", "cost_usd": "Float64", "latency_ms": "Int64", "run_id": "string",
+        "status": "string", "cost_usd": "Float64", "latency_ms": "Int64", "job_id": "string",
         "cached": "boolean", "error": "string",
     }  # fmt: skip
     assert set(table["status"]) == {"completed"}
     assert table["error"].isna().all()
-    inputs = [client.runs.get(id).input["objective"] for id in table["run_id"]]
+    inputs = [client.jobs.get(id).input["objective"] for id in table["job_id"]]
     assert inputs == [f"Classify: {text}" for text in TEXTS["text"]]
 
 
@@ -105,7 +106,7 @@ def test_same_call_resumes_a_killed_kernel(
     with Client.local(tmp_path, sandbox=True) as client:
         rows = [{"n": n} for n in range(20)]
         table = client.map("llm.generate", rows, objective="On {n}", progress=False)
-        paid = [run.input["objective"] for run in client.runs if not run.cached]
+        paid = [job.input["objective"] for job in client.jobs if not job.cached]
 
     assert killed.returncode == -signal.SIGKILL
     assert set(table["status"]) == {"completed"}
@@ -116,18 +117,18 @@ def test_same_call_resumes_a_killed_kernel(
 def test_reuses_rows_of_a_removed_provider(client: Client) -> None:
     """Given rows of a provider that is no longer connected, then the same call reuses them."""
     first = _classify(client, TEXTS[:3], tags=["wet"])
-    providers = {client.runs.get(id).provider for id in first["run_id"]}
+    providers = {client.jobs.get(id).provider for id in first["job_id"]}
     for connection in client.connections.list():
         if connection.record.provider in providers:
             client.connections.delete(connection.id)
     again = _classify(client)
 
     assert list(again["cached"]) == [True, True, True, False]
-    assert list(again["run_id"][:3]) == list(first["run_id"])
+    assert list(again["job_id"][:3]) == list(first["job_id"])
     assert list(again["cost_usd"][:3]) == list(first["cost_usd"])
-    assert client.runs.get(again["run_id"]["d"]).provider not in providers
-    assert len(client.runs.list(tag=again.attrs["tag"])) == 4
-    assert len(client.runs.list(tag=["wet", again.attrs["tag"]])) == 3
+    assert client.jobs.get(again["job_id"]["d"]).provider not in providers
+    assert again.attrs["map"] == first.attrs["map"]
+    assert client.maps.get(first.attrs["map"]).tags == ["wet"]
 
 
 def test_another_template_or_provider_is_another_call(client: Client) -> None:
@@ -135,7 +136,7 @@ def test_another_template_or_provider_is_another_call(client: Client) -> None:
     first = _classify(client)
     for options in ({"objective": "Sort: {text}"}, {"options": {"provider": "openai"}}):
         second = _classify(client, **options)
-        assert second.attrs["tag"] != first.attrs["tag"]
+        assert second.attrs["map"] != first.attrs["map"]
         assert not second["cached"].any()
     assert not _classify(client, options={"cache": False})["cached"].any()
 
@@ -147,7 +148,7 @@ def test_slow_row_does_not_delay_other_rows(tmp_path: Path) -> None:
         faults.latency("openai", mean_ms=700, times=1)
         rows = [{"text": f"text {n}"} for n in range(6)]
         table = _classify(client, rows, concurrency=2, options={"provider": "openai"})
-        runs = [client.runs.get(id) for id in table["run_id"]]
+        runs = [client.jobs.get(id) for id in table["job_id"]]
 
     slow = max(runs, key=lambda run: run.latency_ms or 0)
     assert slow.completed_at is not None
@@ -204,6 +205,20 @@ def test_same_call_retries_failed_rows(tmp_path: Path) -> None:
     assert set(second["status"]) == {"completed"}
 
 
+def test_retried_row_is_not_cached(tmp_path: Path) -> None:
+    """Given a row that failed last, when the same call retries it, then it counts as new."""
+    faults = Faults()
+    with Client.local(tmp_path, faults=faults) as client:
+        options = {"provider": "openai"}
+        _classify(client, TEXTS[:3], concurrency=1, options=options)
+        faults.fail("openai", status=400, times=1)
+        first = _classify(client, concurrency=1, options=options)
+        second = _classify(client, concurrency=1, options=options)
+
+    assert list(first["status"]) == ["completed"] * 3 + ["failed"]
+    assert list(second["cached"]) == [True, True, True, False]
+
+
 def test_skips_rows_with_empty_cells(client: Client) -> None:
     """Given a cell without a value, then its row has the reason, and the others run."""
     table = _classify(client, [{"text": "tea"}, {"text": None}, {"text": float("nan")}])
@@ -227,7 +242,7 @@ def test_rejects_wrong_templates(client: Client, objective: str, words: str) -> 
         _classify(client, objective=objective)
 
     assert words in str(refused.value)
-    assert not len(client.runs.list())
+    assert not len(client.jobs.list())
 
 
 def test_rejects_unknown_fields(client: Client) -> None:
@@ -237,25 +252,44 @@ def test_rejects_unknown_fields(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("heed_interrupts")
-def test_same_call_continues_after_an_interrupt(tmp_path: Path) -> None:
-    """Given an interrupt while rows run, then they continue and are not paid again."""
+def test_map_goes_on_after_an_interrupt(tmp_path: Path) -> None:
+    """Given an interrupt while rows run, then the map goes on, and the same call waits for it."""
     faults = Faults()
     with Client.local(tmp_path, faults=faults) as client:
         faults.add(Fault("minimax", "chat/completions", delay_ms=400, times=3))
 
         def interrupt() -> None:
-            wait_until(lambda: len(client.runs.list()) == 3)
+            wait_until(lambda: len(client.jobs.list()) == 3)
             signal.raise_signal(signal.SIGINT)
 
         threading.Thread(target=interrupt).start()
-        with pytest.raises(KeyboardInterrupt, match="3 runs continue") as interrupted:
-            _classify(client, TEXTS[:3])
-        for run in client.runs.list():
-            run.wait(progress=False)
-        table = _classify(client, TEXTS[:3])
+        with pytest.raises(KeyboardInterrupt, match="The map goes on") as interrupted:
+            _classify(client)
+        table = _classify(client)
+        assert len(client.jobs.list()) == 4
+        assert client.maps.list()[0].row_counts.completed == 4
 
     assert len(interrupted.value._render_traceback_()) == 1  # type: ignore[attr-defined]
-    assert table["cached"].all()
+    assert set(table["status"]) == {"completed"}
+
+
+@pytest.mark.usefixtures("heed_interrupts")
+def test_cancelled_map_begins_no_row(tmp_path: Path) -> None:
+    """Given a map that is cancelled amid its rows, then no other row begins until it is resumed."""
+    faults = Faults()
+    with Client.local(tmp_path, faults=faults) as client:
+        faults.add(Fault("minimax", "chat/completions", mangle="hang"))
+        with ThreadPoolExecutor() as kernel:
+            mapped = kernel.submit(_classify, client)
+            wait_until(lambda: [found.row_counts.running for found in client.maps.list()] == [3])
+            found = client.maps.list()[0].cancel()
+            table = mapped.result()
+        faults.clear()
+        again = _classify(client)
+
+    assert found.status == "cancelled"
+    assert sorted(table["status"]) == ["cancelled"] * 3 + ["not begun"]
+    assert set(again["status"]) == {"completed"}
 
 
 async def test_async_client_maps(tmp_path: Path) -> None:

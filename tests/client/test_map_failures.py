@@ -83,7 +83,7 @@ def test_runs_three_rows_before_the_others(client: Client, faults: Faults) -> No
     """Given slow rows, then only three are under way until the first succeeds."""
     faults.add(Fault("openai", delay_ms=150))
     table = _ask(client, 9)
-    runs = sorted((client.runs.get(id) for id in table["run_id"]), key=lambda run: run.created_at)
+    runs = sorted((client.jobs.get(id) for id in table["job_id"]), key=lambda run: run.created_at)
     first_end = min(run.completed_at for run in runs if run.completed_at is not None)
     assert sum(run.created_at < first_end for run in runs) == 3
 

@@ -12,8 +12,7 @@ import pytest
 from toolkit import Client, ErrorCode, RequestError, ServiceTimeoutError, ToolkitError, Workflow
 from toolkit.client._wait_interruption import explain_interrupts
 from toolkit.contract.errors import Detail
-from toolkit.contract.pickled_errors import PicklableError
-from toolkit.contract.short_tracebacks import MissingLibraryError
+from toolkit.contract.short_tracebacks import MissingLibraryError, PicklableError
 from toolkit.plugins import ProviderError
 from toolkit.settings import Settings
 

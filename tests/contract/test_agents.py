@@ -22,6 +22,7 @@ def test_an_agent_runs_as_a_task(client: Client, agent: Agent) -> None:
     """Given an agent, when it is run, then a task completes, and the run reports it."""
     assert (agent.name, agent.parameters) == ("summarist@1", ["topic"])
     run = agent.run(topic="tidal power").wait()
+    assert client.info().spent_here_usd == run.cost_usd
     record = run.record
     assert (run.status, record.target, record.capability) == ("completed", "agent", "summarist@1")
     task = client.tasks.get(record.task_id)

@@ -1,5 +1,6 @@
 """Tasks outside the sandbox that a scripted model plans, writes and judges in every way."""
 
+import base64
 import json
 from collections.abc import Iterator
 
@@ -170,6 +171,54 @@ def test_checks_alone_ask_no_judge(caller: RawCaller, model: ScriptedModel) -> N
     assert model.asked["verdict"] == []
 
 
+def find_in_card(against: str) -> str:
+    """Return a verdict with a finding on the picture that blocks."""
+    finding = {
+        "node": "card", "code": "wrong_picture", "quote": "", "against": against,
+        "explanation": "It is not there.", "blocks": True,
+    }  # fmt: skip
+    return json.dumps({"findings": [finding]})
+
+
+def find_shown(body: Json) -> list[str]:
+    """Find the pictures in a request to a model."""
+    contents = [message["content"] for message in body["messages"]]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    return [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+
+
+@pytest.mark.parametrize(
+    ("against", "found"), [("a social card", True), ("a lighthouse at night", False)]
+)
+def test_the_judge_looks_at_pictures(
+    caller: RawCaller, model: ScriptedModel, against: str, found: bool
+) -> None:
+    """Given a picture, then it is in the judge's request, and findings must name what is asked."""
+    model.script(VALID, texts=GOOD, verdicts=[find_in_card(against)] * 3)
+    data = caller.task(CARD, max_cost_usd=0.5)["data"]
+    (shown,) = find_shown(model.asked["verdict"][0])
+    card_id = data["attempts"][0]["artifact_ids"]["card"]
+    content = caller.send("GET", f"/v1/artifacts/{card_id}/content").content
+    assert base64.b64decode(shown.removeprefix("data:image/png;base64,")) == content
+    review = data["review"]
+    assert (review["decision"], review["saw_pictures"]) == ("pass", True)
+    assert ("card: " in review["issues"][0]) == found
+    assert (review["score"] < 1) == found
+
+
+def test_a_judge_that_refuses_pictures_judges_the_texts(
+    caller: RawCaller, model: ScriptedModel
+) -> None:
+    """Given a server whose model takes no pictures, then it is asked again without them."""
+    model.script(VALID, texts=GOOD, verdicts=[Say(status=400), BLOCKED])
+    data = caller.task(CARD, max_cost_usd=0.5)["data"]
+    asked = model.asked["verdict"]
+    assert [len(find_shown(body)) for body in asked[:2]] == [1, 0]
+    first = data["reviews"][0]
+    assert (first["decision"], first["reviewer"]) == ("retry", "judge")
+    assert not first["saw_pictures"]
+
+
 SECRET = "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
 EVIL = "https://evil.example/collect"
 GOOD = [f"{PLAIN_TEXT} Cup {number} is full." for number in range(3)]
@@ -192,6 +241,7 @@ def find(quote: str) -> str:
     return json.dumps({"findings": [finding]})
 
 
+REFUSED = Say("", "content_filter")
 BLOCKED, INVENTED = find(PLAIN_TEXT.split(".")[0]), find("the wind makes the tea")
 
 
@@ -221,7 +271,7 @@ SCRIPTS = {
         [EVIL_MEMBERS], "llm", GOOD, [Say(BLOCKED[:40], "length")], "pass checks",
     ),
     "a cut plan, a refused verdict": (
-        [Say(VALID[:60], "length"), VALID], "llm", GOOD, [Say("", "content_filter")], "pass checks",
+        [Say(VALID[:60], "length"), VALID], "llm", GOOD, [REFUSED, REFUSED], "pass checks",
     ),
     "a verdict in prose": ([VALID], "llm", GOOD, ["It is fine, really."], "pass checks"),
     "a late verdict": ([VALID], "llm", GOOD, [Say(hangs=True)], "pass checks"),
@@ -253,7 +303,8 @@ def test_a_task_ends_as_documented(
     assert ", ".join(attempts) == reviews
     assert task["status"] == ("failed" if "fail" in reviews else "completed")
     blocked = sum(text not in GOOD for text in texts)
-    assert len(model.asked["verdict"]) == len(attempts) - blocked
+    # A judge that refuses is asked again without the picture.
+    assert len(model.asked["verdict"]) == len(attempts) - blocked + (REFUSED in verdicts)
     assert data["cost_incurred_usd"] <= 0.5
     assert SECRET not in json.dumps(data)
     assert "the wind makes" not in json.dumps(data["reviews"])

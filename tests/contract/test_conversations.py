@@ -1,11 +1,17 @@
 """Conversations with tools and pictures, on every simulated vendor that offers them."""
 
 import io
+from datetime import date
+from decimal import Decimal
+from typing import Annotated
 
+import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
+from pydantic import AfterValidator
 
-from toolkit import AsyncClient, Client, WorkError
+from toolkit import AsyncClient, Client, WorkError, Workflow
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.sandbox import Faults
 
@@ -24,10 +30,17 @@ def get_weather(city: str, days: int = 1) -> str:
     return f"Sun in {city}, {days} days."
 
 
-def make_picture(color: tuple[int, int, int]) -> bytes:
-    """Make a small picture of one colour."""
+def check_city(city: str) -> str:
+    """Accept cities of Norway, which a schema cannot say."""
+    if city not in ("Bergen", "Oslo"):
+        raise ValueError("name a city of Norway")
+    return city
+
+
+def make_picture(color: tuple[int, int, int], size: tuple[int, int] = (64, 48)) -> bytes:
+    """Make a picture of one colour."""
     stored = io.BytesIO()
-    Image.new("RGB", (64, 48), color).save(stored, "PNG")
+    Image.new("RGB", size, color).save(stored, "PNG")
     return stored.getvalue()
 
 
@@ -80,6 +93,15 @@ def test_a_failed_turn_stays_out_of_the_history(client: Client, faults: Faults) 
     assert chat.messages[0]["content"] == "A line on tides"
 
 
+@pytest.mark.parametrize("provider", VENDORS)
+def test_a_refusal_names_its_provider(client: Client, faults: Faults, provider: str) -> None:
+    """Given a provider that refuses a request, then the message names it, and not its key."""
+    faults.fail(provider, status=400, times=1)
+    run = client.runs.create("llm.generate", {"objective": "Tides"}, provider=provider)
+    run.wait(progress=False, check=False)
+    assert run.error.message.startswith(f"{provider} answered (400)")
+
+
 def test_an_error_of_a_function_is_an_answer(client: Client) -> None:
     """Given a function that raises, when the model asks for it, then it reads the error."""
 
@@ -89,6 +111,106 @@ def test_an_error_of_a_function_is_an_answer(client: Client) -> None:
 
     chat = client.conversation(tools=[look_up], max_turns=2, provider="openai")
     assert chat.send('Look up the word "tide"').text == "LookupError: tide is unknown"
+
+
+def test_wrong_arguments_are_answered_to_the_model(client: Client) -> None:
+    """Given arguments that do not fit the function, then the model reads why, and goes on."""
+
+    def forecast(city: Annotated[str, AfterValidator(check_city)]) -> str:
+        """Return the weather forecast of a city."""
+        return f"Sun in {city}."
+
+    chat = client.conversation(tools=[forecast], max_turns=2, provider="openai")
+    assert "wrongly: city" in chat.send("What is the forecast for the city Rome?").text
+    (call,) = chat.runs[0].tool_calls
+    assert "a city of Norway" in call.fault
+    with pytest.raises(WorkError, match="wrongly"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("result", "spelled"),
+    [
+        (date(2026, 11, 29), '"2026-11-29"'),
+        (np.arange(3), "[0, 1, 2]"),
+        (pd.Series([1.5, 2.5]), "[1.5, 2.5]"),
+        (pd.DataFrame({"a": [1]}), '"   a\\n0  1"'),
+        ({"a": Decimal("1.5"), (1, 2): None}, '{"a": "1.5", "1,2": null}'),
+    ],
+)
+def test_results_of_any_type_become_json(client: Client, result: object, spelled: str) -> None:
+    """Given a function with a result that is no text, then the model reads it as JSON."""
+
+    def measure(city: str) -> object:
+        """Measure the tides of a city."""
+        return result
+
+    chat = client.conversation(tools=[measure], max_turns=2, provider="openai")
+    chat.send("Measure the tides of the city Rome")
+    assert chat.messages[2]["content"] == spelled
+
+
+def test_answers_of_functions_outlive_a_failure(client: Client, faults: Faults) -> None:
+    """Given a run that fails after a function answered, then the next message goes on from it."""
+    asked: list[str] = []
+
+    def get_tide(city: str) -> str:
+        """Return the tide of a city."""
+        asked.append(city)
+        faults.fail("openai", status=400, times=1)
+        return "high"
+
+    chat = client.conversation(tools=[get_tide], max_turns=2, provider="openai")
+    with pytest.raises(WorkError):
+        chat.send("What is the tide of the city Rome?")
+    chat.send("Please go on")
+    roles = [message["role"] for message in chat.messages]
+    assert roles == ["user", "assistant", "tool", "user", "assistant"]
+    assert asked == ["Rome"]
+
+
+def test_a_tool_in_openais_form(client: Client) -> None:
+    """Given a description in the form of OpenAI's API, then it is taken."""
+    inner = {"name": "weather", "description": "the weather", "parameters": {"type": "object"}}
+    chat = client.conversation(tools=[{"type": "function", "function": inner}])
+    chat.send("What is the weather?")
+    assert [call.name for call in chat.tool_calls] == ["weather"]
+    with pytest.raises(RequestError, match="asks for `weather`"):
+        chat.send("Well?")
+
+
+def test_an_async_function_needs_an_async_client(client: Client) -> None:
+    """Given an async function, when a sync client has to call it, then it says what to do."""
+
+    async def get_tide(city: str) -> str:
+        """Return the tide of a city."""
+        return f"High in {city}."
+
+    chat = client.conversation(tools=[get_tide], max_turns=2, provider="openai")
+    with pytest.raises(RequestError, match="async function"):
+        chat.send("What is the tide of the city Rome?")
+
+
+async def test_an_async_client_awaits_functions(async_client: AsyncClient) -> None:
+    """Given an async function, when the model asks for it, then an async client awaits it."""
+
+    async def get_tide(city: str) -> str:
+        """Return the tide of a city."""
+        return f"High in {city}."
+
+    chat = await async_client.conversation(tools=[get_tide], max_turns=2, provider="openai")
+    assert (await chat.send("What is the tide of the city Rome?")).text == "High in Rome."
+
+
+def test_a_conversation_shows_itself(client: Client) -> None:
+    """Given a conversation, when a notebook displays it, then each message is a row of text."""
+    chat = client.conversation("tides", tools=[get_weather], max_turns=2, provider="openai")
+    chat.send(QUESTION)
+    chat.send("<b>And then?</b>")
+    assert repr(chat).startswith("<Conversation tides: 6 messages, $")
+    shown = chat._repr_html_()
+    assert "get_weather(city=&#x27;Rome&#x27;, days=3)" in shown
+    assert "&lt;b&gt;And then?&lt;/b&gt;" in shown
 
 
 def test_answers_of_tools_that_are_no_functions(client: Client) -> None:
@@ -126,6 +248,32 @@ def test_a_result_is_reused_only_for_the_same_picture(client: Client) -> None:
 
     assert ask(red.id) != ask(blue.id)
     assert ask(red.id) == ask(red.id)
+
+
+def build_gallery() -> Workflow:
+    """Build a workflow in which a model describes the pictures of two nodes."""
+    flow = Workflow("gallery", cache=True)
+    names = [flow.add(name, "image.generate", prompt=f"A {name}") for name in ("harbour", "mill")]
+    flow.add("say", "llm.generate", objective="What do they show?", depends_on=names)
+    return flow
+
+
+def test_pictures_of_nodes_are_seen(client: Client) -> None:
+    """Given nodes that make pictures, then a model that depends on them sees all of them."""
+    first = client.workflows.submit(build_gallery()).wait(progress=False)
+    job = client.jobs.get(first["say"].job_id or "").record
+    assert str((job.output or {})["text"]).count("The picture has") == 2
+    again = client.workflows.submit(build_gallery()).wait(progress=False)
+    assert again["say"].cached_from == job.id
+
+
+def test_pictures_of_nodes_need_a_model_that_sees(bare: Client) -> None:
+    """Given pictures of nodes and no model that sees, then the workflow is refused at submit."""
+    for provider, variable in (("runpod", "RUNPOD_API_KEY"), ("cohere", "COHERE_API_KEY")):
+        bare.connections.create(provider, "environment", variable)
+    with pytest.raises(RequestError, match="offers images") as refused:
+        bare.workflows.submit(build_gallery())
+    assert refused.value.code is ErrorCode.CREDENTIALS_MISSING
 
 
 def test_pictures_of_others_are_refused(client: Client) -> None:
@@ -181,6 +329,17 @@ def test_a_request_that_no_connected_model_can_serve_is_refused(bare: Client) ->
     assert refused.value.code is ErrorCode.CREDENTIALS_MISSING
 
 
+def test_tools_and_reasoning_together_are_an_ability(bare: Client) -> None:
+    """Given a provider whose models take tools and reasoning apart, then both are refused."""
+    bare.connections.create("openai", "environment", "OPENAI_API_KEY")
+    fields = {"objective": QUESTION, "tools": [get_weather]}
+    assert bare.runs.create("llm.generate", fields).wait(progress=False).tool_calls
+    bare.runs.create("llm.generate", {"objective": QUESTION, "reasoning": "low"})
+    with pytest.raises(RequestError, match="connect one of anthropic") as refused:
+        bare.runs.create("llm.generate", {**fields, "reasoning": "low"})
+    assert refused.value.code is ErrorCode.CREDENTIALS_MISSING
+
+
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [
@@ -205,12 +364,13 @@ def test_mistakes_are_refused(client: Client, fields: dict[str, object], fault: 
 def test_a_budget_holds_with_everything(client: Client, provider: str) -> None:
     """Given pictures, tools and reasoning under a budget, then the bill is within the bound."""
     artifact = client.artifacts.upload(make_picture((200, 40, 40)))
+    apart = provider == "openai"  # chat completions have no tools with reasoning
     fields = {
         "objective": "Describe it in detail",
         "images": [artifact.id],
         "tools": [get_weather],
         "tool_choice": "none",
-        "reasoning": "low",
+        "reasoning": "none" if apart else "low",
     }
     run = client.runs.create("llm.generate", fields, provider=provider, max_cost_usd=0.2)
     run.wait(progress=False)

@@ -50,6 +50,7 @@ def test_a_table_has_flat_columns(client: Client) -> None:
     assert columns[8:10] == ["input.objective", "output.text"]
     assert not {"input", "output", "options", "routing", "attempts", "usage"} & set(columns)
     assert not [name for name in columns if isinstance(frame[name][0], dict)]
+    assert frame["output.usage.output_tokens"][0] > 0
     empty = client.runs.list(tag="nobody-has-it").to_frame()
     assert list(empty.columns)[:8] == LEADING
     assert set(empty) <= set(columns)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import clear_environment
 from tests.contract.raw_http import SETTINGS, Json, RawCaller, open_door
-from tests.planning.test_model_reply import TEXTS
+from tests.planning.test_reply_habits import TEXTS
 from tests.support import worker_functions
 from tests.support.timing import wait_until
 from toolkit.engine.orchestration import planning_steps

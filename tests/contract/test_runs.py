@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.capabilities.conftest import mp3
+from tests.contract.raw_http import Json, RawCaller, build_run_body
 from toolkit import Client, Workflow
 
 
@@ -64,3 +65,25 @@ def test_a_run_and_its_job_have_the_same_events(client: Client) -> None:
     assert [events[0].type, events[-1].type] == ["run.queued", "run.completed"]
     types = [event.type for event in client.jobs.events(job.id)]
     assert types == [event.type.replace("run.", "job.", 1) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "status"),
+    [
+        ("llm.generate", {}, "completed"),
+        ("llm.generate", {"tags": ["tea", "né"], "note": "first"}, "completed"),
+        ("llm.generate", {"options": {"max_cost_usd": 0.5, "optimize_for": "cost"}}, "completed"),
+        ("research.gather", {}, "completed"),
+        ("llm.generate", {"options": {"deadline_s": 0.001}}, "failed"),
+    ],
+)
+def test_a_held_answer_is_what_a_later_read_returns(
+    caller: RawCaller, name: str, changes: Json, status: str
+) -> None:
+    """Given a run whose caller waits for its end, then the answer equals a read of the run."""
+    fields = {"topic": "Tea"} if name == "research.gather" else {"objective": "né 🍵"}
+    body = build_run_body(name, fields, **changes)
+    answer = caller.send("POST", "/v1/runs", body, prefer="wait=30")
+    held = answer.json()
+    assert (answer.status_code, held["status"]) == (202, status)
+    assert held == caller.get(f"/v1/runs/{held['id']}")

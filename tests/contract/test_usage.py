@@ -62,6 +62,8 @@ def test_a_bill_has_a_line_for_each_vendor(client: Client) -> None:
     assert bill.total_usd == pytest.approx(sum(costs.values()))
     assert bill.record.simulated
     assert client.billing.get("2020-01").total_usd == 0
+    with pytest.raises(RequestError, match="by key or by account"):
+        client.billing.get(by_key=True, by_account=True)
 
 
 def test_a_bill_has_the_hours_of_pods(client: Client) -> None:

@@ -179,7 +179,9 @@ class Caller:
             return {**node, "capability": "speech.generate", "input": {"text": text}}
         capability = "llm.generate" if draw < 0.7 else "text.generate"
         options = pin(self._writer(person))
-        return {**node, "capability": capability, "input": self._words(), "options": options}
+        # Cards before it are no pictures to see: not every provider bounds their cost.
+        words = {**self._words(), "images": []}
+        return {**node, "capability": capability, "input": words, "options": options}
 
     def _writer(self, person: Person) -> str:
         return self._random.choice([name for name in WRITERS if name in person.connections])

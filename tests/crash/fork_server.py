@@ -22,6 +22,7 @@ from unittest.mock import patch
 from tests.crash.warm_workers import fork_workers
 from toolkit import capabilities, vendors
 from toolkit.capabilities._card_drawing import draw_card
+from toolkit.engine.routing import registry
 from toolkit.planning.steps import plan_objective
 from toolkit.workers.serialization import get_function_name, load_functions
 
@@ -30,7 +31,7 @@ WORKERS = 2
 
 def preload() -> None:
     """Import all modules of a running server, and list the installed packages."""
-    for module in (capabilities, vendors):
+    for module in (capabilities, registry, vendors):
         patch.object(module, "entry_points", cache(entry_points)).start()
     import httpx_aiohttp  # noqa: F401
     import uvloop  # noqa: F401
@@ -39,13 +40,18 @@ def preload() -> None:
     import toolkit.engine.transport.checking_transport
     import toolkit.local
     import toolkit.observability
+    import toolkit.planning.keywords.planner
     import toolkit.sandbox.app
     import toolkit.sandbox.transport
     import toolkit.server.serve  # noqa: F401
     from toolkit.engine import Registry
+    from toolkit.sandbox.vendor_paths import VENDOR_PATHS
+    from toolkit.sandbox.wires import load_wire
     from toolkit.store import schema  # noqa: F401
 
     Registry.load()
+    for wire in VENDOR_PATHS:
+        load_wire(wire)
 
 
 def allow_tracing() -> None:

@@ -129,3 +129,47 @@ def test_killed_kernel_loses_no_completed_node(
     assert len(tries) == 40 + tries.count("interrupted")
     assert [attempts[-1] for attempts in output["attempts"]] == ["completed"] * 40
     assert output["whole"]
+
+
+EMBED = """
+import time
+faults.add(Fault("openai", "embeddings", delay_ms=1000))
+texts = [f"Tide {i}" for i in range(250)]
+run = client.runs.create("embed.generate", {"texts": texts}, provider="openai")
+while len(faults.calls) < 2:
+    time.sleep(0.01)
+faults.clear()
+faults.add(Fault("openai", "embeddings", mangle="hang"))
+while len(faults.calls) < 3:
+    time.sleep(0.01)
+print(run.id)
+"""
+EMBEDDED = """
+run = client.runs.get({id!r}).wait(progress=False)
+texts = [f"Tide {{i}}" for i in range(250)]
+print(json.dumps({{
+    "attempts": [[a.status, a.cost_usd] for a in run.attempts],
+    "calls": len(faults.calls),
+    "cost_usd": run.cost_usd,
+    "tokens": run.record.usage["input_tokens"],
+    "same": bool((run.vectors == client.embed(texts, provider="openai", cache=False)).all()),
+    "fresh_tokens": client.runs.list()[0].record.usage["input_tokens"],
+}}))
+"""
+
+
+def test_killed_kernel_pays_no_vectors_twice(
+    start_kernel: Callable[[], AbstractContextManager[Kernel]],
+) -> None:
+    """Given a kernel that is killed in the last of three calls, then only that call is repeated."""
+    with start_kernel() as running:
+        run_id = running.run(EMBED).splitlines()[-1]
+        running.process.send_signal(signal.SIGKILL)
+    with start_kernel() as last:
+        output = json.loads(last.run(EMBEDDED.format(id=run_id)).splitlines()[-1])
+    statuses, costs = zip(*output["attempts"], strict=True)
+    assert statuses == ("completed", "completed", "interrupted", "completed")
+    assert output["calls"] == 1
+    assert output["cost_usd"] == pytest.approx(sum(costs) - costs[2])
+    assert output["tokens"] == output["fresh_tokens"]
+    assert output["same"]

@@ -1,7 +1,8 @@
-"""Two real servers on one directory: a frozen server loses its work, and both share budgets."""
+"""Two servers or kernels on one directory."""
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,16 +17,19 @@ from tests.crash.processes import (
     ForkServerClient,
     Process,
     Record,
+    name_database,
     open_cloud,
     open_http,
     serve,
     sign_up,
 )
 from tests.crash.test_kill import chain
-from tests.support.database_pool import DatabasePool, open_rows
+from tests.crash.trials.equal_rows import ROWS
+from tests.support.database_pool import BOTH_DATABASES, DatabasePool, open_rows
 from tests.support.timing import wait_until
 
 RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))
+
 LEASE_S = 1.0
 
 
@@ -173,3 +177,23 @@ def test_two_servers_share_an_allowance(pair: Pair, tell: Callable[[str], None])
     assert max(amounts) / 1e9 <= limit
     assert round(sum(run["cost_incurred_usd"] for run in paid), 9) <= amounts[-1] / 1e9
     tell(f"{RUNS} runs of ${cost:.6f} on two servers with ${limit:.6f}: none refused")
+
+
+@pytest.mark.parametrize("database", BOTH_DATABASES)
+def test_two_kernels_with_equal_rows_pay_each_row_once(
+    database: str, fork_server: ForkServerClient, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Given two kernels that map the same rows at once, then no input is billed twice."""
+    url = request.getfixturevalue("postgres_url") if database == "postgresql" else None
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    command = ["tests.crash.trials.equal_rows", str(tmp_path / "data"), str(meeting)]
+    with open_cloud(latency_ms=200, start=fork_server.start) as cloud:
+        env = {**cloud.environment(), **name_database(url)}
+        kernels = [fork_server.start(command, env) for _ in range(2)]
+        wait_until(lambda: len(list(meeting.iterdir())) == len(kernels), "both are ready")
+        (meeting / "go").touch()
+        assert [kernel.wait() for kernel in kernels] == [0, 0], fork_server.log.read_text()
+        billed = Counter(call["digest"] for call in cloud.calls() if call["billed"])
+    assert len(billed) == ROWS
+    assert set(billed.values()) == {1}

@@ -6,8 +6,14 @@ import pytest
 
 from toolkit.contract.plans import PlanReading
 from toolkit.contract.tasks import Criteria, RecommendedAction, Review, Task, TaskAttempt
-from toolkit.display.records.attempt_view import AttemptView, ShownArtifact, list_attempts
-from toolkit.display.records.attempts import describe_attempts, mark_changes, render_attempts
+from toolkit.display.records.attempts import (
+    AttemptView,
+    ShownArtifact,
+    describe_attempts,
+    list_attempts,
+    mark_changes,
+    render_attempts,
+)
 from toolkit.display.records.objective import render_objective, render_reading
 
 EVIL = '<script>alert("x")</script>'

@@ -1,12 +1,16 @@
 """Progress of awaited work: its state, and its wording."""
 
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from typing import Any
 
-from toolkit.contract.events import Event
+from rich.console import Console
+
+from toolkit.contract.events import Event, PieceKind, TextDelta, TextPiece, ToolCallPart
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import WorkflowRecord
-from toolkit.display.progress.html import render_line, render_progress
+from toolkit.display.progress.html import render_line, render_progress, render_thoughts
+from toolkit.display.progress.terminal import render_work
 from toolkit.display.progress.words import MAX_ROWS, choose_rows, format_end, format_headline
 from toolkit.display.progress.work_progress import WorkProgress
 
@@ -17,6 +21,21 @@ NASTY = '<script>alert("x")</script>'
 def at(seconds: float) -> datetime:
     """A time in seconds after the beginning."""
     return BEGIN + timedelta(seconds=seconds)
+
+
+def make_piece(
+    text: str,
+    node: str,
+    kind: PieceKind = "text",
+    *,
+    restarts: bool = False,
+    call: ToolCallPart | None = None,
+) -> TextPiece:
+    """A piece of an answer that a node writes."""
+    delta = TextDelta(
+        resource_id="wfl_1", job_id="", node_id=node, attempt=1, text="", kind=kind, tool_call=call
+    )
+    return TextPiece.of(delta, text, restarts=restarts)
 
 
 def make_workflow(depends_on: dict[str, list[str]], **fields: Any) -> WorkProgress:
@@ -148,22 +167,68 @@ def test_shows_a_text_while_it_is_written() -> None:
     """Given a node that writes a text, then the text is shown until the node ends."""
     work = make_workflow({"a": []})
     report(work, 0, "node.running", "a")
-    work.add_text("a", "The ti", restarts=False)
-    work.add_text("a", "des", restarts=False)
+    work.add_piece(make_piece("The ti", "a"))
+    work.add_piece(make_piece("des", "a"))
     assert choose_rows(work, at(1))[0].text == "The tides"
-    work.add_text("a", "Tides", restarts=True)
+    work.add_piece(make_piece("Tides", "a", restarts=True))
     assert "Tides" in render_progress(work, at(1))
     assert "The tides" not in render_progress(work, at(1))
     report(work, 2, "node.completed", "a")
     assert choose_rows(work, at(1))[0].text == ""
 
 
+def test_shows_reasoning_folded_and_tool_calls_by_name() -> None:
+    """Given reasoning and a tool call, then the fold stays after the end, and the call does not."""
+    work = make_workflow({"a": []})
+    report(work, 0, "node.running", "a")
+    work.add_piece(make_piece("Hm", "a", "reasoning"))
+    work.add_piece(make_piece(".", "a", "reasoning"))
+    work.add_piece(make_piece("Let me look.", "a"))
+    for index, cut in ((0, '{"city": "R'), (1, "{}"), (0, 'ome"}')):
+        call = ToolCallPart(index=index, id="call", name=f"tool{index}")
+        work.add_piece(make_piece(cut, "a", "tool_call", call=call))
+    fold = render_thoughts(work)
+    assert fold.startswith("<details")
+    assert "<summary>Reasoning of a</summary>" in fold
+    assert ">Hm.<" in fold
+    assert choose_rows(work, at(1))[0].text == 'Let me look.\ntool0 {"city": "Rome"}\ntool1 {}'
+    again = ToolCallPart(index=0, id="call", name="again")
+    work.add_piece(make_piece("{}", "a", "tool_call", call=again, restarts=True))
+    work.add_piece(make_piece("Aha", "a", "reasoning", restarts=True))
+    assert choose_rows(work, at(1))[0].text == "Let me look.\nagain {}"
+    report(work, 2, "node.completed", "a")
+    assert choose_rows(work, at(2))[0].text == ""
+    assert ">Aha<" in render_thoughts(work)
+    report(work, 3, "node.queued", "a")
+    assert render_thoughts(work) == ""
+
+
+def test_a_terminal_dims_reasoning() -> None:
+    """Given reasoning, then a terminal shows it dimmed until text comes, or the node is over."""
+    work = make_workflow({"a": []})
+    report(work, 0, "node.running", "a")
+    work.add_piece(make_piece("Hm.", "a", "reasoning"))
+
+    def render() -> str:
+        stream = StringIO()
+        Console(file=stream, force_terminal=True, width=100).print(render_work(work, at(1)))
+        return stream.getvalue()
+
+    assert "\x1b[2ma: Hm." in render()
+    work.add_piece(make_piece("Tides", "a"))
+    assert "a: Tides" in render()
+    assert "Hm." not in render()
+    report(work, 2, "node.completed", "a")
+    assert "Hm." not in render()
+
+
 def test_progress_escapes_text_from_outside() -> None:
     """Given names, errors and texts that are markup, then they are shown as text."""
     work = make_workflow({NASTY: []}, name=NASTY)
     report(work, 0, "node.running", NASTY, provider=NASTY)
-    work.add_text(NASTY, NASTY, restarts=False)
-    html = render_progress(work, at(1))
+    work.add_piece(make_piece(NASTY, NASTY))
+    work.add_piece(make_piece(NASTY, NASTY, "reasoning"))
+    html = render_progress(work, at(1)) + render_thoughts(work)
     report(work, 1, "node.failed", NASTY, error={"code": "X", "message": NASTY})
     html += render_progress(work, at(2)) + render_line(format_end(work, at(2)))
     assert "&lt;script" in html

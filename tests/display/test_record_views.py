@@ -147,22 +147,11 @@ def test_a_graph_has_pictures_mermaid_and_networkx(things: dict[str, Any], kind:
 
 def test_charts_are_drawn_on_given_axes(things: dict[str, Any]) -> None:
     """Given axes, then each chart is drawn on them."""
-    for kind in (*DRAWN, "timeline", "usage", "billing"):
+    for kind in (*DRAWN, "timeline"):
         axes = Figure().subplots()
         assert things[kind].plot(ax=axes) is axes.figure, kind
         assert axes.has_data() or axes.artists or axes.patches, kind
     assert things["timeline"].plot()._repr_png_().startswith(b"\x89PNG")
-
-
-def test_a_legend_covers_no_bar(things: dict[str, Any]) -> None:
-    """Given a chart of the costs of some providers, then its legend is next to the bars."""
-    figure = things["usage"].plot()
-    figure.draw_without_rendering()
-    (axes,) = figure.axes
-    legend = axes.get_legend().get_window_extent()
-
-    assert axes.patches
-    assert not any(legend.overlaps(bar.get_window_extent()) for bar in axes.patches)
 
 
 def test_a_timeline_orders_nodes_by_dependency(things: dict[str, Any]) -> None:

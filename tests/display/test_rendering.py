@@ -5,7 +5,7 @@ import io
 import pytest
 
 from toolkit.contract.events import Event
-from toolkit.display.progress.event_lines import EventLines
+from toolkit.display.progress.progress_display import EventLines
 from toolkit.display.records.html import render_facts, render_table
 from toolkit.display.text import format_event
 from toolkit.display.workflow.layers import lay_out_graph

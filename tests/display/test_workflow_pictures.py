@@ -11,12 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.contract.workflows import Node, WorkflowRecord
-from toolkit.display.plots.workflow import draw_timeline_figure, draw_workflow_figure
-from toolkit.display.workflow.arrangement import MARGIN, EdgeLine, Point
-from toolkit.display.workflow.boxes import MAX_ROOMY_BOXES, ROOMY_SIZE, NodeBox, lay_out_workflow
+from toolkit.display.plots import draw_timeline_figure, draw_workflow_figure
+from toolkit.display.workflow.boxes import (
+    MARGIN,
+    MAX_ROOMY_BOXES,
+    ROOMY_SIZE,
+    EdgeLine,
+    NodeBox,
+    Point,
+    lay_out_workflow,
+)
 from toolkit.display.workflow.layers import lay_out_graph
-from toolkit.display.workflow.mermaid import format_workflow_mermaid
-from toolkit.display.workflow.svg import draw_workflow_svg
+from toolkit.display.workflow.svg import draw_workflow_svg, format_workflow_mermaid
 from toolkit.display.workflow.timeline import draw_timeline_svg
 
 STATES = ("pending", "queued", "running", "completed", "failed", "cancelled")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from toolkit.contract.base import dump_record, now
+from toolkit.contract.base import dump_record, format_rfc3339, now
 from toolkit.contract.jobs import Attempt, Candidate, Job, Routing
 from toolkit.engine.job_record import AttemptRecord, JobRecord, read_job, read_wire_job
 from toolkit.engine.ranking import PACKED_MEMBERS, Ranking, unpack_ranking
@@ -53,9 +53,18 @@ JOBS = st.builds(
 )
 
 
-def dump_empty_record() -> str:
-    """Dump the record of a job without any work."""
-    return JobRecord("job_a", "a@1", {}, STARTED_AT).to_json()
+EMPTY = JobRecord("job_a", "a@1", {}, STARTED_AT)
+
+
+def make_row(record: JobRecord) -> dict[str, object]:
+    """Make the row of a job that belongs to no run or workflow."""
+    return {
+        "id": record.id,
+        "capability": record.capability,
+        "created_at": format_rfc3339(record.created_at),
+        "doc": record.to_json(),
+        "ranking": record.packed_ranking,
+    }
 
 
 @given(JOBS)
@@ -67,9 +76,8 @@ def test_stores_and_shows_a_job_unchanged(job: Job) -> None:
     wire = job.model_dump_json(exclude_none=True)
     record = read_job({"doc": wire})
     document = record.to_json()
-    ranking = record.packed_ranking
-    assert ranking is not None
-    for row in ({"doc": wire}, {"doc": document, "ranking": ranking}):
+    assert record.packed_ranking is not None
+    for row in ({"doc": wire}, make_row(record)):
         assert read_job(row) == record
         assert read_job(row).to_wire() == read_wire_job(row) == job
     members = json.loads(wire)
@@ -98,7 +106,7 @@ def test_reads_rankings_of_other_versions() -> None:
 @pytest.mark.parametrize("packed", [b"x", zlib.compress(b"[1]")])
 def test_rejects_a_damaged_ranking(packed: bytes) -> None:
     """Given a packed ranking that is damaged, then the job cannot be read."""
-    row = {"doc": dump_empty_record(), "ranking": packed}
+    row = {**make_row(EMPTY), "ranking": packed}
     with pytest.raises(ValueError, match="damaged"):
         read_wire_job(row)
     with pytest.raises(ValidationError):
@@ -126,16 +134,16 @@ def test_stores_upstream_apart_and_shows_it_in_the_input() -> None:
     assert json.loads(record.to_json())["input"] == {"title": "Tea"}
     job = record.to_wire()
     assert job.input == {"title": "Tea", "from_artifacts": {"text": "art_a"}}
-    assert read_wire_job({"doc": record.to_json()}) == job
-    assert read_job({"doc": record.to_json()}) == record
+    assert read_wire_job(make_row(record)) == job
+    assert read_job(make_row(record)) == record
 
 
 @pytest.mark.parametrize("amount", ["-1", '"abc"', "NaN", "null"])
 def test_rejects_a_damaged_amount(amount: str) -> None:
     """Given a document with a value that is no amount, then the job cannot be read."""
-    document = f'{dump_empty_record().rstrip()[:-1]}, "cost_incurred_usd": {amount}}}'
-    with pytest.raises(ValidationError):
-        read_job({"doc": document})
+    document = f'{EMPTY.to_json()[:-1]}, "cost_incurred_usd": {amount}}}'
+    with pytest.raises(ValidationError, match="cost_incurred_usd"):
+        read_job({**make_row(EMPTY), "doc": document})
 
 
 @pytest.mark.parametrize(
@@ -156,5 +164,5 @@ def test_a_record_has_the_members_of_its_model(
 def test_packs_every_member_of_a_candidate() -> None:
     """Given the members of a candidate, then a packed row has each, with new members at the end."""
     assert PACKED_MEMBERS[:3] == ("provider", "reason", "model")
-    assert PACKED_MEMBERS[-1] == "quality"
+    assert PACKED_MEMBERS[-1] == "tier"
     assert sorted(PACKED_MEMBERS) == sorted(Candidate.model_fields)

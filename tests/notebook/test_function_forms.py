@@ -1,12 +1,17 @@
-"""Functions of the notebook as nodes in the editor of workflows."""
+"""Displays without a live widget, and forms of functions."""
 
+import ast
 from typing import Any
 
+import anywidget
 import pytest
 
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
-from toolkit.notebook import WorkflowEditor
+from toolkit.engine import Registry
+from toolkit.notebook import RunTable, WorkflowEditor, WorkflowGraph
+from toolkit.notebook.code_export import find_faults, render_python
+from toolkit.settings import Settings
 
 
 @pytest.fixture
@@ -98,3 +103,62 @@ def test_edits_a_workflow_with_unregistered_functions(client: Client) -> None:
     assert editor.graph.settle(PATIENCE_S)
     assert editor.graph.workflow["length"].value > 0
     editor.close()
+
+
+def _scale(table: object, factor: int) -> object:
+    return table, factor
+
+
+def test_exports_functions_by_their_names() -> None:
+    """Given a workflow with functions, then it has no faults, and its code builds it again."""
+    wf = Workflow("mixed")
+    raw = wf.add("raw-rows", "llm.generate", objective="Tides")
+    many = wf.add("scaled", _scale, table=raw, factor=3)
+    wf.add("spoken", "speech.generate", depends_on=[many])
+
+    assert find_faults(wf.to_dict(), Registry.load(), Settings()) == []
+
+    lines = render_python(wf.to_dict()).splitlines()
+    built: dict[str, object] = {"wf": Workflow("mixed"), "_scale": _scale}
+    exec("\n".join(line for line in lines if "wf.add" in line), built)
+    again = built["wf"]
+    assert isinstance(again, Workflow)
+    assert again.to_dict()["nodes"] == wf.to_dict()["nodes"]
+
+
+def test_exported_code_runs_no_code_in_names() -> None:
+    """Given a workflow whose names hold code, then the exported code runs none of it."""
+    hit = "a=1); planted(); (b"
+    nodes = [
+        {
+            "id": hit,
+            "capability": "function.call@1",
+            "input": {"function": "clean", "arguments": {hit: hit}, "nodes": {}},
+        }
+    ]
+    code = render_python({"name": f"'{hit}\n", "nodes": nodes, "max_retries": f"1, {hit}"})
+    called = {
+        call.func.id
+        for call in ast.walk(ast.parse(code))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    }
+    assert called == {"Workflow"}
+
+
+def test_a_graph_is_an_anywidget_and_other_displays_are_html(client: Client) -> None:
+    """Given widgets, then marimo's protocol gets the graph as a widget, and the rest as HTML."""
+    wf = Workflow("tides")
+    wf.add("copy", "llm.generate", objective="A line on tides")
+    assert wf._mime_()[0] == "text/html"
+    workflow = client.workflows.submit(wf).wait(progress=False)
+
+    graph = WorkflowGraph(workflow)
+    widget = graph._display_()
+    assert isinstance(widget, anywidget.AnyWidget)
+    assert [node["id"] for node in widget.graph["nodes"]] == ["copy"]
+    graph.close()
+    for picture in (workflow, workflow.timeline()):
+        assert picture._mime_() == ("text/html", picture.picture())
+    table = RunTable([client.runs.create("composition.layout", {"title": "Tea"})])
+    assert "composition.layout@1" in table._display_()._repr_html_()  # type: ignore[attr-defined]
+    table.close()

@@ -1,6 +1,7 @@
 """Completion in a real IPython shell, without the extension: calls, magics and YAML cells."""
 
 import asyncio
+import re
 import timeit
 from collections.abc import Iterator
 from functools import partial
@@ -42,6 +43,10 @@ ROWS = [
     (f"{ASK}, prov", ["provider="]),
     (f'{ASK}, provider="', ["openai", "anthropic"]),
     (f"{ASK}, provider=", ['"openai"', '"anthropic"']),
+    (f'{ASK}, provider="openai/gpt', ["openai/gpt-6-luna", "openai/gpt-6.1-terra"]),
+    (f'{ASK}, only=["anth', ["anthropic"]),
+    (f'{ASK}, only=["openai", "google/gem', ["google/gemini-3.8-flash"]),
+    (f'{ASK}, ignore="openai/gpt-6-l', ["openai/gpt-6-luna"]),
     (f'{ASK}, optimize_for="', ["cost", "latency", "quality", "balanced"]),
     ('client.capabilities["im', ["image.generate"]),
     ("client.capabilities.llm_generate(", ["objective=", "context="]),
@@ -75,6 +80,7 @@ ROWS = [
     ("%%run llm.generate ", ["objective=", "context="]),
     ("%%run llm.generate --", ["--optimize-for", "--provider"]),
     ("%%run llm.generate --provider goo", ["google"]),
+    ("%%run llm.generate --ignore openai/gpt-6-l", ["openai/gpt-6-luna"]),
     ("%%run composition.layout theme=li", ["lilac"]),
     ("%%task --planner r", ["rules"]),
     ("%connect op", ["openai"]),
@@ -144,6 +150,18 @@ def test_completions_of_fields_show_types_and_defaults(shell: NotebookShell) -> 
     types = {item.text: item.type.replace(NO_BREAK, " ") for item in completions}
     assert types["objective"] == "string, required"
     assert types["max_tokens"] == "integer = 1024"
+
+
+def test_completes_models_of_the_capability(shell: NotebookShell) -> None:
+    """Given a provider and a slash, then its models of this kind are offered with their prices."""
+    texts = shell.complete(f'{ASK}, provider="runpod/')
+    images = shell.complete('client.runs.create("image.generate", {}, provider="runpod/')
+    assert {item.text for item in texts}.isdisjoint({item.text for item in images})
+    assert texts
+    assert images
+    haiku = next(iter(shell.complete(f'{ASK}, only=["anthropic/claude-haiku-5')))
+    about = haiku.type.replace(NO_BREAK, " ")
+    assert re.match(r"[\d.]+/[\d.]+ USD per 1M tokens, images, ", about)
 
 
 def test_leaves_other_code_to_the_shell(shell: NotebookShell) -> None:

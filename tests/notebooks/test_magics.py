@@ -57,6 +57,9 @@ def test_runs_a_cell_with_its_variables(shell: NotebookShell) -> None:
         "max_tokens": 60,
         "system": "On tea.",
     }
+    lists = "--only openai --only google --ignore openai --sealed lines"
+    listed = shell(f"%%run llm.generate -q {lists}\nOne line")
+    assert (listed.provider, listed.record.options.sealed) == ("google", "lines")
     options = "--tag tea --tag first --note 'Too fast.'"
     speech = shell(f"%%run speech.generate -q {options}\nTea is served.")
     assert (speech.tags, speech.note) == (["tea", "first"], "Too fast.")

@@ -27,7 +27,7 @@ Row = tuple[str, list[str]]
 NAMES: list[Row] = [
     ('client.runs.create("llm.generat", {})', ["llm.generat", "`llm.generate`", "voice.clone"]),
     ('client.runs.create("LLM.Generate", {})', ["LLM.Generate", "`llm.generate`"]),
-    ('client.runs.create("speech", {})', ["speech", "`speech.generate`"]),
+    ('client.runs.create("voice", {})', ["voice", "`voice.clone`"]),
     ('client.runs.create("video.make", {})', ["video.make", "there are image.generate"]),
     ('client.runs.create("llm.generate@2", {})', ["has version 1, not 2"]),
     ('client.capabilities.get("reserch.gather")', ["`research.gather`"]),

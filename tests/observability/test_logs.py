@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from tests.observability.conftest import SECRET_WORDS, WatchedService
-from toolkit.observability.logs import configure_logging
-from toolkit.observability.redaction import redact_text
+from toolkit.observability.logs import configure_logging, redact_text
 
 
 async def test_logs_a_request_as_one_line(watched: WatchedService) -> None:

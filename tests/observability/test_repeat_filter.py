@@ -40,7 +40,7 @@ def test_writes_the_count_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a condition that goes on, then it is counted every minute, and starts anew."""
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr("toolkit.observability.repeat_filter.time", clock)
+    monkeypatch.setattr("toolkit.observability.logs.time", clock)
     stream = io.StringIO()
     with configure_logging(stream, "json", "info"):
         for second in range(130):

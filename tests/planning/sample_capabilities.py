@@ -20,11 +20,13 @@ from toolkit.plugins import (
     Result,
     SpeechRequest,
     TextRequest,
+    TranscribeRequest,
 )
 
 BACKENDS = {
     EmbedRequest: frozenset({"openai"}),
     RerankRequest: frozenset({"openai"}),
+    TranscribeRequest: frozenset({"openai"}),
     TextRequest: frozenset({"openai", "minimax"}),
     SpeechRequest: frozenset({"minimax"}),
     CloneRequest: frozenset({"minimax"}),

@@ -88,7 +88,12 @@ def test_the_schema_allows_only_known_texts_and_codes() -> None:
     schema = build_answer_schema(BRIEF.texts)
     items = schema["properties"]["findings"]["items"]  # type: ignore[index]
     assert items["properties"]["node"]["enum"] == ["copy", "slogan"]
-    assert items["properties"]["code"]["enum"] == list(load_rubric().criteria)
+    known, of_pictures = [*load_rubric().criteria], load_rubric().of_pictures
+    codes = items["properties"]["code"]["enum"]
+    assert codes == [code for code in known if code not in of_pictures]
+    shown = build_answer_schema([JudgedText("picture", "Paint.", "", picture_id="art_1")])
+    items = shown["properties"]["findings"]["items"]  # type: ignore[index]
+    assert items["properties"]["code"]["enum"] == known
     assert set(items["required"]) == set(items["properties"])
 
 

@@ -9,7 +9,7 @@ import miniaudio
 import pytest
 
 from tests.support.recordings import make_silent_wav
-from toolkit.sandbox.audio.recordings import measure_recording
+from toolkit.sandbox.audio.transcripts import measure_recording
 
 CHAT, SPEECH = "/minimax/v1/chat/completions", "/minimax/v1/t2a_v2"
 UPLOAD, CLONE = "/minimax/v1/files/upload", "/minimax/v1/voice_clone"
@@ -131,18 +131,6 @@ async def test_speaks_in_other_formats(
     assert measured is not None
     assert measured.file_format == form
     assert measured.seconds == pytest.approx(reply["extra_info"]["audio_length"] / 1000, abs=0.2)
-
-
-async def test_last_event_of_a_speech_stream_has_all_audio(minimax: httpx.AsyncClient) -> None:
-    """Given a stream, then its last event has all audio unless the caller excludes it."""
-    reply = await minimax.post(SPEECH, json={**SPEAK, "stream": True})
-    events = [json.loads(part[6:]) for part in reply.text.split("\n\n") if part]
-    assert "".join(e["data"]["audio"] for e in events[:-1]) == events[-1]["data"]["audio"]
-    options = {"stream": True, "stream_options": {"exclude_aggregated_audio": True}}
-    reply = await minimax.post(SPEECH, json={**SPEAK, **options})
-    last = json.loads(reply.text.strip().split("\n\n")[-1][6:])
-    assert last["data"]["audio"] == ""
-    assert last["extra_info"]["audio_size"] > 0
 
 
 async def test_cloned_voice_speaks(minimax: httpx.AsyncClient) -> None:

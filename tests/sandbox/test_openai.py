@@ -96,12 +96,9 @@ async def test_reasoning_uses_up_a_small_limit(openai: httpx.AsyncClient) -> Non
 
 
 async def test_lists_models_by_their_sandbox_names(openai: httpx.AsyncClient) -> None:
-    """Given the list, then it has only sandbox names, and each model can be read alone."""
+    """Given the list, then it has only sandbox names."""
     listed = (await openai.get("/openai/v1/models")).json()
     assert all(model["id"].endswith("-sandbox") for model in listed["data"])
-    model = await openai.get(f"/openai/v1/models/{listed['data'][0]['id']}")
-    assert model.json() == listed["data"][0]
-    assert (await openai.get("/openai/v1/models/none")).status_code == 404
 
 
 async def test_rejects_a_body_that_is_not_json(openai: httpx.AsyncClient) -> None:

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,19 @@ from toolkit.engine import Registry
 from toolkit.sandbox import create_app
 
 Order = Callable[..., None]
+
+
+def skip_without(*names: str) -> pytest.MarkDecorator:
+    """Skip tests without an SDK; no SDK is imported, because some take seconds."""
+    missing = [name for name in names if not _is_installed(name)]
+    return pytest.mark.skipif(bool(missing), reason="needs the extra `sdk`")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # not even its parent package
+        return False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import httpx
@@ -26,8 +27,9 @@ def find_unknown_members(value: object) -> Iterator[str]:
 
 
 def read_as(kind: Any, text: str | bytes, extra: frozenset[str] = frozenset()) -> None:
-    """Read JSON strictly as a type: no member is missing, of another type, or unknown."""
-    value = TypeAdapter(kind).validate_json(text, strict=True)
+    """Read JSON strictly as a type, or as the type of a name: no member is wrong or unknown."""
+    published = resolve_name(kind) if isinstance(kind, str) else kind
+    value = TypeAdapter(published).validate_json(text, strict=True)
     assert set(find_unknown_members(value)) <= extra
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from tests.sdk.conftest import skip_without
 from toolkit.sandbox import SANDBOX_KEYS
 
-anthropic = pytest.importorskip("anthropic", reason="needs the extra `sdk`")
+pytestmark = skip_without("anthropic")
 MESSAGE: dict[str, Any] = {
     "model": "claude-haiku-5-5",
     "max_tokens": 200,
@@ -17,6 +18,8 @@ MESSAGE: dict[str, Any] = {
 @pytest.fixture
 def client(cloud_url: str) -> Any:
     """The vendor's own client."""
+    import anthropic
+
     return anthropic.Anthropic(
         base_url=f"{cloud_url}/anthropic",
         api_key=SANDBOX_KEYS["ANTHROPIC_API_KEY"],
@@ -44,6 +47,8 @@ def test_stops_at_the_token_limit(client: Any) -> None:
 )
 def test_refuses_an_invalid_request(client: Any, change: dict[str, Any], error: str) -> None:
     """Given a request that the vendor refuses, then the SDK raises the matching exception."""
+    import anthropic
+
     with pytest.raises(getattr(anthropic, error)) as refusal:
         client.messages.create(**{**MESSAGE, **change})
     assert refusal.value.request_id == refusal.value.body["request_id"]
@@ -51,6 +56,8 @@ def test_refuses_an_invalid_request(client: Any, change: dict[str, Any], error: 
 
 def test_only_the_older_version_accepts_a_temperature(client: Any) -> None:
     """Given a temperature, then version 2026-10-21 refuses it and 2023-06-01 accepts it."""
+    import anthropic
+
     temperature = {"extra_body": {"temperature": 0.5}}
     older, newer = ({"anthropic-version": date} for date in ("2023-06-01", "2026-10-21"))
     assert client.messages.create(**MESSAGE, **temperature, extra_headers=older).content

@@ -13,14 +13,14 @@ import pytest
 from PIL import Image
 from pydantic import TypeAdapter
 
+from tests.sdk.conftest import skip_without
 from tests.sdk.published_schemas import Check, converse_output, events, of
-from tests.sdk.test_requests import get_sent_body
+from tests.sdk.test_requests import FULL, get_sent_body
 from toolkit.plugins import EmbedRequest, TextRequest
 from toolkit.plugins.conversation import Picture, Tool, ToolCall, Turn
 from toolkit.sandbox import SANDBOX_KEYS
 
-for _sdk in ("anthropic", "boto3", "google.genai", "openai"):
-    pytest.importorskip(_sdk, reason="needs the extra `sdk`")
+pytestmark = skip_without("anthropic", "boto3", "google.genai", "openai")
 
 ARGUMENTS: dict[str, object] = {
     "type": "object",
@@ -57,7 +57,9 @@ CONVERSATION = TextRequest(
 FORCED = TextRequest(
     prompt=QUESTION, tools=(WEATHER,), tool_choice="required", named_tool="weather", top_p=0.5
 )
-EACH = pytest.mark.parametrize("operation", [CONVERSATION, FORCED], ids=["whole", "forced"])
+EACH = pytest.mark.parametrize(
+    "operation", [FULL, CONVERSATION, FORCED], ids=["text", "whole", "forced"]
+)
 
 
 @EACH
@@ -81,6 +83,8 @@ def test_anthropic_request(operation: TextRequest) -> None:
 
     body = get_sent_body("anthropic", operation)
     TypeAdapter(MessageCreateParams).validate_python(body)
+    kinds = MessageCreateParams.__args__
+    assert set(body) <= {name for kind in kinds for name in get_type_hints(kind)}
     roles = [message["role"] for message in body["messages"]]
     assert all(first != second for first, second in pairwise(roles))
 
@@ -90,12 +94,17 @@ def test_google_request(operation: TextRequest) -> None:
     """Given a conversation, then its parts are the SDK's models, which take no other field."""
     from google.genai import types
 
+    assert types.Content.model_config.get("extra") == "forbid"
     body = get_sent_body("google", operation)
-    for content in body["contents"]:
+    names = {"contents", "systemInstruction", "generationConfig", "serviceTier"}
+    assert set(body) <= names | {"tools", "toolConfig"}
+    assert body["serviceTier"] in list(types.ServiceTier)
+    instructions = [body["systemInstruction"]] if "systemInstruction" in body else []
+    for content in [*body["contents"], *instructions]:
         types.Content.model_validate(content)
-    for tool in body["tools"]:
+    for tool in body.get("tools", []):
         types.Tool.model_validate(tool)
-    types.ToolConfig.model_validate(body["toolConfig"])
+    types.ToolConfig.model_validate(body.get("toolConfig", {}))
     types.GenerationConfig.model_validate(body["generationConfig"])
 
 
@@ -122,16 +131,13 @@ def test_openai_embedding_request() -> None:
 
 def make_cases() -> dict[str, tuple[str, dict[str, Any], Check]]:
     """Make a request with tools, pictures or thoughts for each wire, and the type of its answer."""
-    import anthropic.types as a
-    import openai.types as o
-    from google.genai import types as g
-
     function = {"name": "weather", "description": "the weather", "parameters": ARGUMENTS}
     chat = {
         "model": "gpt-6-luna",
         "messages": [{"role": "user", "content": QUESTION}],
         "tools": [{"type": "function", "function": function}],
         "tool_choice": "required",
+        "reasoning_effort": "none",  # chat completions have no tools with reasoning
     }
     message = {
         "model": "claude-haiku-5-5",
@@ -156,29 +162,37 @@ def make_cases() -> dict[str, tuple[str, dict[str, Any], Check]]:
     }
     openai, gemini = "/openai/v1/chat/completions", "/google/v1/models/gemini-3.8-flash"
     return {
-        "openai": (openai, chat, of(o.chat.ChatCompletion)),
-        "openai stream": (openai, {**chat, "stream": True}, events(o.chat.ChatCompletionChunk)),
+        "openai": (openai, chat, of("openai.types.chat.ChatCompletion")),
+        "openai stream": (
+            openai,
+            {**chat, "stream": True},
+            events("openai.types.chat.ChatCompletionChunk"),
+        ),
         "openai embeddings": (
             "/openai/v1/embeddings",
             {"model": "text-embedding-3-small", "input": ["a", "b"]},
-            of(o.CreateEmbeddingResponse),
+            of("openai.types.CreateEmbeddingResponse"),
         ),
-        "anthropic": ("/anthropic/v1/messages", message, of(a.Message)),
+        "anthropic": ("/anthropic/v1/messages", message, of("anthropic.types.Message")),
         "anthropic stream": (
             "/anthropic/v1/messages",
             {**message, "stream": True},
-            events(a.RawMessageStreamEvent),
+            events("anthropic.types.RawMessageStreamEvent"),
         ),
         "anthropic thinking": (
             "/anthropic/v1/messages",
             {**thinking, "stream": True},
-            events(a.RawMessageStreamEvent),
+            events("anthropic.types.RawMessageStreamEvent"),
         ),
-        "google": (f"{gemini}:generateContent", content, of(g.GenerateContentResponse)),
+        "google": (
+            f"{gemini}:generateContent",
+            content,
+            of("google.genai.types.GenerateContentResponse"),
+        ),
         "google embeddings": (
             "/google/v1beta/models/gemini-embedding-001:embedContent",
             {"content": {"parts": [{"text": "a"}]}},
-            of(g.SingleEmbedContentResponse),
+            of("google.genai.types.SingleEmbedContentResponse"),
         ),
         "aws": ("/aws/model/us.amazon.nova-2-lite-v1%3A0/converse", converse, converse_output),
     }
@@ -215,14 +229,15 @@ def test_openai_round_trip(cloud_url: str) -> None:
         "function": {"name": "weather", "description": "x", "parameters": ARGUMENTS},
     }
     messages: list[Any] = [{"role": "user", "content": QUESTION}]
-    asked = client.chat.completions.create(model="gpt-6-luna", messages=messages, tools=[tool])
+    offer: Any = {"model": "gpt-6-luna", "tools": [tool], "reasoning_effort": "none"}
+    asked = client.chat.completions.create(messages=messages, **offer)
     message = asked.choices[0].message
     assert message.tool_calls is not None
     messages += [
         message.model_dump(exclude_none=True),
         {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "Sun."},
     ]
-    told = client.chat.completions.create(model="gpt-6-luna", messages=messages, tools=[tool])
+    told = client.chat.completions.create(messages=messages, **offer)
     assert told.choices[0].message.content == "Sun."
     url = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}}
     shown: Any = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, url]}]

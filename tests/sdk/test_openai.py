@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.sdk.conftest import Order
+from tests.sdk.conftest import Order, skip_without
 from toolkit.sandbox import SANDBOX_KEYS
 
-openai = pytest.importorskip("openai", reason="needs the extra `sdk`")
+pytestmark = skip_without("openai")
 CHAT: dict[str, Any] = {
     "model": "gpt-6-luna",
     "messages": [{"role": "user", "content": "Write two sentences about tides."}],
@@ -25,6 +25,8 @@ class OpenAIOutline(BaseModel):
 @pytest.fixture
 def client(cloud_url: str) -> Any:
     """The vendor's own client."""
+    import openai
+
     return openai.OpenAI(
         base_url=f"{cloud_url}/openai/v1", api_key=SANDBOX_KEYS["OPENAI_API_KEY"], max_retries=0
     )
@@ -42,6 +44,8 @@ def test_parses_an_answer_into_a_model_class(client: Any) -> None:
 )
 def test_retries_after_a_fault(client: Any, order: Order, status: int, error: str) -> None:
     """Given an ordered fault, then the SDK raises its own exception, or retries if allowed."""
+    import openai
+
     order("openai", status=status)
     with pytest.raises(getattr(openai, error)):
         client.chat.completions.create(**CHAT)

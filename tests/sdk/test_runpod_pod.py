@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 
 import httpx
 import pytest
@@ -15,7 +16,8 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ImageReply, ImageRequest, ProviderError
 from toolkit.vendors.runpod import generate_image
 
-pytest.importorskip("runpod", reason="needs the extra `sdk`")
+# The SDK runs in a process of its own, and takes seconds to import.
+pytestmark = pytest.mark.skipif(find_spec("runpod") is None, reason="needs the extra `sdk`")
 WORKER = f"""
 import base64, runpod
 def handler(job):

@@ -18,21 +18,34 @@ import httpx
 import pytest
 
 from tests.sdk.conftest import Cloud, ReceivedRequest
+from tests.sdk.own_sdks import ask_groq, ask_mistral, embed_by_mistral
+from tests.sdk.transcript_sdks import (
+    transcribe_by_elevenlabs,
+    transcribe_by_google,
+    transcribe_by_openai,
+)
 from tests.sdk.vector_sdks import (
     embed_by_bedrock,
     embed_by_google,
     embed_by_openai,
+    open_gemini,
     rank_by_bedrock,
+    read_key,
 )
 from tests.support.recordings import make_silent_wav
+from tests.support.service_account import write_account
 from toolkit import Client
 from toolkit.assembly import list_compatible_vendors, point_vendors_at_sandbox
 from toolkit.engine import Registry
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
+from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
+from toolkit.sandbox.vendor_paths import AZURE_KEY
 from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
 from toolkit.settings import Settings
 from toolkit.verify.checks import CHEAPEST_REQUESTS
 
+WORDS = "The tide turns twice a day. Mills once ran on it."
+SPEECH, _ = synthesize_speech(WORDS, VoiceSettings("Rachel"))
 REGISTRY = Registry.load()
 COMPATIBLE = {vendor.id: vendor for vendor in list_compatible_vendors(REGISTRY)}
 AWS_KEYS = {
@@ -58,15 +71,17 @@ class Work:
 
     def __str__(self) -> str:
         form = "-signed" if self.is_signed else ""
+        form += "-granted" if "private_key" in self.secret else ""
         return f"{self.vendor}-{self.kind}{form}{'-streamed' if self.streamed else ''}"
 
 
 def list_secrets(vendor: str) -> list[str]:
     """List a secret of each form that a vendor takes."""
     if vendor in COMPATIBLE:
-        return [COMPATIBLE[vendor].key]
+        return [COMPATIBLE[vendor].key or "any-key"]  # a local server takes any
     key = SANDBOX_KEYS[REGISTRY.vendors[vendor].variable]
-    return [key, json.dumps(AWS_KEYS)] if vendor == "aws" else [key]
+    others = {"aws": json.dumps(AWS_KEYS), "azure": AZURE_KEY, "vertex": write_account()}
+    return [key, others[vendor]] if vendor in others else [key]
 
 
 WORKS = [
@@ -123,6 +138,8 @@ def do_work(client: Client, work: Work, connection_id: str, folder: Path) -> Any
         recording = folder / "voice.wav"
         recording.write_bytes(make_silent_wav(11))
         fields = {**fields, "reference_audio": client.artifacts.upload(recording).id}
+    if work.kind == "transcription":
+        fields = {"audio": client.artifacts.upload(SPEECH, filename="speech.mp3").id}
     run = client.runs.create(
         capability, fields, provider=connection_id, cache=False, stream=work.streamed
     )
@@ -153,6 +170,8 @@ def test_adapter_and_sdk_send_the_same_request(
         assert run.vectors.tolist() == [pytest.approx(vector, abs=1e-6) for vector in answer]
     elif work.kind == "rerank":
         assert run.output["scores"] == pytest.approx(answer, abs=1e-6)
+    elif work.kind == "transcription":
+        assert answer == run.output["text"] == WORDS
     elif work.kind != "clone":  # each clone has a new id
         assert answer == client.artifacts.get(run.output["artifact_id"]).content()
 
@@ -170,7 +189,7 @@ def split_target(request: ReceivedRequest) -> tuple[str, dict[str, list[str]]]:
 
 def list_credentials(request: ReceivedRequest) -> set[str]:
     """Return the keys that a request carries, or the scope of its signature."""
-    names = {"authorization", "x-api-key", "x-goog-api-key", "xi-api-key"}
+    names = {"api-key", "authorization", "x-api-key", "x-goog-api-key", "xi-api-key"}
     carried = (value for name, value in request.headers.items() if name in names)
     return {value.removeprefix("Bearer ").partition(", SignedHeaders")[0] for value in carried}
 
@@ -185,6 +204,35 @@ def test_tests_a_connection(client: Client, connect: Connect, vendor: str, secre
     tested = client.connections.test(connect(vendor, secret))
     assert tested.ok or REGISTRY.vendors[vendor].probe is None, tested.record
     assert tested.record.error is None
+
+
+def test_sends_no_key_to_a_local_server(
+    client: Client, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a local server and no variable, then it is asked without any key."""
+    monkeypatch.delenv("OLLAMA_API_KEY", raising=False)
+    (connection,) = client.connections.connect("ollama")
+    cloud.received.clear()
+    run = client.runs.create(*CHEAPEST_REQUESTS["text"], provider="ollama", cache=False)
+    assert run.wait(progress=False).cost_usd == 0
+    assert [list_credentials(request) for request in cloud.received] == [set(), set()]
+    connection.delete()
+
+
+def test_calls_share_a_token(client: Client, connect: Connect, cloud: Cloud) -> None:
+    """Given calls at once by a service account, then one of them asks for the token of all."""
+    connection_id = connect("vertex", write_account())
+    cloud.received.clear()
+    objectives = [{"objective": f"A line on tide {number}"} for number in range(4)]
+    runs = [
+        client.runs.create("llm.generate", objective, provider=connection_id, cache=False)
+        for objective in objectives
+    ]
+    assert {run.wait(progress=False).status for run in runs} == {"completed"}
+    targets = [request.target for request in cloud.received if request.method == "POST"]
+    assert len([target for target in targets if target.endswith(":generateContent")]) == 4
+    # The connection's own test may ask for the token before.
+    assert len([target for target in targets if target.endswith("/token")]) <= 1
 
 
 @pytest.mark.parametrize("vendor", [v.id for v in REGISTRY.vendors.values() if v.infrastructure])
@@ -219,12 +267,14 @@ Judge = Callable[[str, ReceivedRequest, Work], Any]
 
 def find_judge(work: Work) -> Judge | None:
     """Return the SDK's call for some work, or None if no SDK can make it."""
-    wire = REGISTRY.vendors[work.vendor].wire or work.vendor
+    wire = REGISTRY.vendors[work.vendor].wire or SAME_API.get(work.vendor, work.vendor)
     if (wire, work.kind) in WITHOUT_SDK:
         return None
     if wire == "aws" and not work.is_signed:
         return None  # boto3 sends an API key over TLS alone
-    return JUDGES[wire, work.kind]
+    if "private_key" in work.secret:
+        return None  # each token is another
+    return JUDGES.get((work.vendor, work.kind)) or JUDGES[wire, work.kind]
 
 
 def import_sdk(name: str) -> Any:
@@ -236,7 +286,7 @@ def ask_openai(url: str, sent: ReceivedRequest, work: Work) -> str:
     """Request text by the openai SDK; undocumented fields go as extra fields."""
     openai = import_sdk("openai")
     client = openai.OpenAI(
-        base_url=url.removesuffix("/chat/completions"), api_key=work.secret, max_retries=0
+        base_url=url.removesuffix("/chat/completions"), api_key=read_key(work), max_retries=0
     )
     body = json.loads(sent.body)
     documented = inspect.signature(client.chat.completions.create).parameters
@@ -260,20 +310,16 @@ def ask_anthropic(url: str, sent: ReceivedRequest, work: Work) -> str:
 
 def ask_google(url: str, sent: ReceivedRequest, work: Work) -> str:
     """Request text by the google-genai SDK."""
-    genai = import_sdk("google.genai")
-    base_url, version, _, action = url.partition("?")[0].rsplit("/", 3)
-    model = action.partition(":")[0]
-    client = genai.Client(
-        api_key=work.secret,
-        http_options=genai.types.HttpOptions(base_url=base_url, api_version=version),
-    )
+    client, model = open_gemini(url, work)
+    from google.genai import types
+
     body = json.loads(sent.body)
     contents = body.pop("contents")
     config = body.pop("generationConfig", {}) | body
     arguments = {
         "model": model,
-        "contents": [genai.types.Content.model_validate(content) for content in contents],
-        "config": genai.types.GenerateContentConfig.model_validate(config),
+        "contents": [types.Content.model_validate(content) for content in contents],
+        "config": types.GenerateContentConfig.model_validate(config),
     }
     if not work.streamed:
         return str(client.models.generate_content(**arguments).text)
@@ -353,10 +399,18 @@ JUDGES: dict[tuple[str, str], Judge] = {
     ("elevenlabs", "clone"): ask_elevenlabs_clone,
     ("runpod", "image"): ask_runpod,
     ("openai", "embedding"): embed_by_openai,
+    ("groq", "text"): ask_groq,
+    ("mistral", "text"): ask_mistral,
+    ("mistral", "embedding"): embed_by_mistral,
     ("google", "embedding"): embed_by_google,
     ("aws", "embedding"): embed_by_bedrock,
     ("aws", "rerank"): rank_by_bedrock,
+    ("openai", "transcription"): transcribe_by_openai,
+    ("google", "transcription"): transcribe_by_google,
+    ("elevenlabs", "transcription"): transcribe_by_elevenlabs,
 }
+# The vendors whose APIs others serve at their own addresses, with their own keys.
+SAME_API = {"azure": "openai", "vertex": "google"}
 # MiniMax, Voyage and Cohere: no Python SDK for these is in the extra `sdk`.
 WITHOUT_SDK = {
     *(("minimax", kind) for kind in ("speech", "clone", "embedding")),

@@ -11,32 +11,58 @@ from tests.sdk.conftest import ReceivedRequest
 VECTOR = list[float]
 
 
+def read_key(work: Any) -> str:
+    """Return the key or the token of a secret, which may be JSON."""
+    if not work.is_signed:
+        return str(work.secret)
+    members = json.loads(work.secret)
+    return str(members.get("api_key") or members["access_token"])
+
+
+def open_gemini(url: str, work: Any) -> tuple[Any, str]:
+    """Open the google-genai SDK at the server of a URL, and return it and the URL's model."""
+    genai = pytest.importorskip("google.genai", reason="needs the extra `sdk`")
+    head, _, action = url.partition("?")[0].rpartition("/models/")
+    server, is_vertex, place = head.partition("/projects/")
+    base_url, version = server.rsplit("/", 1)
+    access = {"api_key": work.secret}
+    if is_vertex:
+        from google.oauth2.credentials import Credentials
+
+        project, _, location, *_ = place.split("/")
+        access = {"project": project, "location": location, "vertexai": True}
+        access["credentials"] = Credentials(read_key(work))
+    options = genai.types.HttpOptions(base_url=base_url, api_version=version)
+    return genai.Client(**access, http_options=options), action.partition(":")[0]
+
+
 def embed_by_openai(url: str, sent: ReceivedRequest, work: Any) -> list[VECTOR]:
     """Embed by the openai SDK."""
     openai = pytest.importorskip("openai", reason="needs the extra `sdk`")
     base_url = url.removesuffix("/embeddings")
-    client = openai.OpenAI(base_url=base_url, api_key=work.secret, max_retries=0)
+    client = openai.OpenAI(base_url=base_url, api_key=read_key(work), max_retries=0)
     body = json.loads(sent.body)
-    body.pop("encoding_format")  # the SDK adds it, and then decodes the answer
+    body.pop("encoding_format", None)  # the SDK adds it, and then decodes the answer
     answer = client.embeddings.create(**body)
     return [entry.embedding for entry in answer.data]
 
 
 def embed_by_google(url: str, sent: ReceivedRequest, work: Any) -> list[VECTOR]:
     """Embed by the google-genai SDK."""
-    genai = pytest.importorskip("google.genai", reason="needs the extra `sdk`")
-    base_url, version, _, action = url.partition("?")[0].rsplit("/", 3)
-    client = genai.Client(
-        api_key=work.secret,
-        http_options=genai.types.HttpOptions(base_url=base_url, api_version=version),
-    )
+    client, model = open_gemini(url, work)
+    from google.genai.types import Content
+
     requests = json.loads(sent.body)["requests"]
+    config = requests[0].get("embedContentConfig") or requests[0]
+    count = len(requests)
+    if "/projects/" in url and count == 1:
+        requests *= 2  # the SDK sends a batch only if it has several texts
     answer = client.models.embed_content(
-        model=action.partition(":")[0],
-        contents=[genai.types.Content.model_validate(request["content"]) for request in requests],
-        config={name: requests[0].get(name) for name in ("taskType", "outputDimensionality")},
+        model=model,
+        contents=[Content.model_validate(request["content"]) for request in requests],
+        config={name: config.get(name) for name in ("taskType", "outputDimensionality")},
     )
-    return [embedding.values for embedding in answer.embeddings]
+    return [embedding.values for embedding in answer.embeddings[:count]]
 
 
 def invoke_by_bedrock(url: str, sent: ReceivedRequest, work: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,8 +28,8 @@ POINTER = {
     "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
 }  # fmt: skip
 TABLES = (
-    "accounts", "api_keys", "connections", "jobs", "workflows", "tasks", "plans", "endpoints",
-    "artifacts", "compute", "storage", "templates", "agents", "idempotency", "roots",
+    "accounts", "api_keys", "connections", "jobs", "maps", "workflows", "tasks", "plans",
+    "endpoints", "artifacts", "compute", "storage", "templates", "agents", "idempotency", "roots",
 )  # fmt: skip
 
 
@@ -57,9 +57,10 @@ class Wire:
         return await self.http.request(method, path, headers=headers, **options)  # type: ignore[arg-type]
 
 
-async def connect_caller(wire: Wire) -> Wire:
-    """Connect the caller to a vendor of texts and the GPU cloud."""
-    for provider, name in (("minimax", "MINIMAX_API_KEY"), ("runpod", "RUNPOD_API_KEY")):
+async def connect_caller(wire: Wire, providers: Sequence[str] = ("minimax", "runpod")) -> Wire:
+    """Connect the caller to a vendor of texts and the GPU cloud, or to the named vendors."""
+    for provider in providers:
+        name = f"{provider.upper()}_API_KEY"
         pointer = {"provider": provider, "connection_type": "environment", "secret_ref": name}
         answer = await wire.send("POST", "/v1/providers/connections", json=pointer)
         assert answer.status_code == 201
@@ -100,7 +101,7 @@ def read_stream(client: Client, path: str, **headers: str) -> Iterator[tuple[str
                 continue
             if "data" in event:
                 data = json.loads(event["data"])
-                if event["event"] == "delta":
+                if event["event"].endswith("delta"):
                     assert "id" not in event
                 else:
                     assert (event["id"], event["event"]) == (str(data["n"]), data["type"])

@@ -20,16 +20,11 @@ from toolkit.store.stored_bytes import ROW_OVERHEAD_BYTES
 
 TABLE = """
 
-remarks = Table(
+remarks = _make_table(
     "remarks",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("job_id"),
+    *_make_text_columns("account_id", "job_id"),
     _make_doc_column(),
-    info=TableRoles(
-        counted=("doc",), decisive=("doc",), deleted_with={"job_id": ("job",)}
-    ).to_info(),
+    roles=TableRoles(counted=("doc",), decisive=("doc",), deleted_with={"job_id": ("job",)}),
 )
 """
 # Runs the command of each input line, and prints its output.

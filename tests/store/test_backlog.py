@@ -15,7 +15,7 @@ from tests.store.rows import acquire, make_job
 from tests.support.timing import PATIENCE_S, check_stays, yield_turns
 from tests.support.write_lock import WriteLock
 from toolkit.store import Store
-from toolkit.store.sqlite.writes import WriteTurns
+from toolkit.store.writing.direct_writer import WriteTurns
 from toolkit.store.writing.writer import MOST_PAUSE_S
 
 FEW, MANY = 1_000, 8_000

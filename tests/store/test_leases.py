@@ -9,10 +9,10 @@ import pytest
 
 from tests.store.rows import AT, acquire, make_row
 from tests.support.clock import LeaseClock
-from tests.support.s3_server import TcpRelay
+from tests.support.s3_server import S3Link
 from tests.support.timing import wait_until_async
 from toolkit.store import AppendEvent, Lease, ReadOnlyStore, Row, Store, UpdateRow
-from toolkit.store.writing.event_numbers import EventNumbers
+from toolkit.store.writing.write_connection import EventNumbers
 
 MANY: Final = 2_000
 PLAIN: Final = "sslmode=disable&gssencmode=disable"
@@ -75,19 +75,19 @@ async def test_claims_skip_the_work_of_other_engines(tmp_path: Path, postgres_ur
     server = address.rpartition("@")[2]
     busy = await Store.open(tmp_path / "busy", database=postgres_url)
     leases = await acquire(busy, *(f"run_{n:05}" for n in range(MANY)))
-    with TcpRelay(f"http://{server}") as relay:
+    with S3Link(f"http://{server}") as relay:
         near = address.replace(server, relay.url.removeprefix("http://"))
         store = await Store.open(tmp_path / "idle", database=f"{near}/{name}?{PLAIN}")
         assert await store.leases.claim(1) == []
-        before = relay.received
+        before = relay.counts["back"]
         assert await store.leases.claim(1) == []
-        assert relay.received - before < LITTLE_BYTES
+        assert relay.counts["back"] - before < LITTLE_BYTES
         # Of the free roots, the store reads few more than it claims.
         await release(busy, *leases)
-        before = relay.received
+        before = relay.counts["back"]
         (lease,) = await store.leases.claim(1)
         assert lease.root_id == "run_00000"
-        assert relay.received - before < MANY * 50
+        assert relay.counts["back"] - before < MANY * 50
         await store.close()
     await busy.close()
 

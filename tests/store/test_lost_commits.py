@@ -3,13 +3,13 @@
 import asyncio
 import random
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests._postgres import PostgresCluster, start_cluster
-from tests.support.cutting_proxy import CommitFate, CuttingProxy
+from tests.support.network_link import CommitFate, CommitLink
 from tests.support.timing import PATIENCE_S
 from toolkit.contract.errors import ServiceError
 from toolkit.store import AddSpending, AppendEvent, Change, Store
@@ -19,20 +19,18 @@ AT = "2026-11-20T08:00:00.000Z"
 
 
 @pytest.fixture
-async def proxy(postgres: PostgresCluster) -> AsyncIterator[CuttingProxy]:
-    """A proxy in front of the server."""
-    cutting_proxy = CuttingProxy(postgres.port)
-    yield cutting_proxy
-    await cutting_proxy.close()
+def link(postgres: PostgresCluster) -> Iterator[CommitLink]:
+    """A link to the server."""
+    with CommitLink(postgres.port) as commit_link:
+        yield commit_link
 
 
 @pytest.fixture
 async def store(
-    proxy: CuttingProxy, postgres: PostgresCluster, postgres_url: str, tmp_path: Path
+    link: CommitLink, postgres: PostgresCluster, postgres_url: str, tmp_path: Path
 ) -> AsyncIterator[Store]:
-    """A store that reaches the server through the proxy."""
-    port = await proxy.start()
-    url = postgres_url.replace(f":{postgres.port}/", f":{port}/")
+    """A store that reaches the server through the link."""
+    url = postgres_url.replace(f":{postgres.port}/", f":{link.port}/")
     opened = await Store.open(tmp_path / "one", database=url)
     yield opened
     await opened.close()
@@ -53,27 +51,27 @@ async def count(store: Store, resource: str) -> tuple[list[int], int]:
     return [event["n"] for event in events], spent
 
 
-def cut_next(proxy: CuttingProxy, fate: CommitFate) -> list[CommitFate]:
+def cut_next(link: CommitLink, fate: CommitFate) -> list[CommitFate]:
     """Cut the next commit; return a list that is empty once it is cut."""
     fates = [fate]
-    proxy.decide = lambda: fates.pop() if fates else "passes"
+    link.decide = lambda: fates.pop() if fates else "passes"
     return fates
 
 
 @pytest.mark.parametrize("fate", ["lost", "unanswered", "stuck"])
 async def test_makes_a_cut_commit_once(
-    monkeypatch: pytest.MonkeyPatch, store: Store, proxy: CuttingProxy, fate: CommitFate
+    monkeypatch: pytest.MonkeyPatch, store: Store, link: CommitLink, fate: CommitFate
 ) -> None:
     """Given a connection cut before or after a commit, or silently, then it is made once."""
     monkeypatch.setattr(connections, "ANSWER_TIMEOUT_S", 0.5)
-    fates = cut_next(proxy, fate)
+    fates = cut_next(link, fate)
     async with asyncio.timeout(PATIENCE_S):
         await store.write(pay("run_a"))
     assert not fates
     assert await count(store, "run_a") == ([1], 1)
 
 
-async def test_makes_many_cut_commits_once_and_in_order(store: Store, proxy: CuttingProxy) -> None:
+async def test_makes_many_cut_commits_once_and_in_order(store: Store, link: CommitLink) -> None:
     """Given commits of which half are cut, then each is made once and in order."""
     chance = random.Random(18)
     seen: list[CommitFate] = []
@@ -83,7 +81,7 @@ async def test_makes_many_cut_commits_once_and_in_order(store: Store, proxy: Cut
         seen.append(chance.choice(fates))
         return seen[-1]
 
-    proxy.decide = decide
+    link.decide = decide
     async with asyncio.timeout(PATIENCE_S):
         for n in range(120):
             # Concurrent writes share a commit; a single write has its own.
@@ -95,7 +93,7 @@ async def test_makes_many_cut_commits_once_and_in_order(store: Store, proxy: Cut
 
 @pytest.mark.parametrize("fate", ["lost", "unanswered"])
 async def test_another_store_finds_a_refused_commit_that_was_made(
-    store: Store, proxy: CuttingProxy, postgres_url: str, tmp_path: Path, fate: CommitFate
+    store: Store, link: CommitLink, postgres_url: str, tmp_path: Path, fate: CommitFate
 ) -> None:
     """Given a refused request whose commit was made, then another store claims its root.
 
@@ -104,14 +102,15 @@ async def test_another_store_finds_a_refused_commit_that_was_made(
     inserted, lease = store.leases.build_root("run_a", "run", "acc")
 
     def decide() -> CommitFate:
-        proxy.is_down = True
+        link.refuse()
         return fate
 
-    proxy.decide = decide
+    link.decide = decide
     async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(ServiceError, match="cannot be reached"):
             await store.write([inserted, *pay("run_a")], lease=lease, max_wait_s=0.1)
-        proxy.decide, proxy.is_down = lambda: "passes", False
+        link.decide = lambda: "passes"
+        link.heal()
         await store.write(pay("run_b"))
         await store.write(pay("run_b"))
         other_store = await Store.open(tmp_path / "other", database=postgres_url)
@@ -123,24 +122,24 @@ async def test_another_store_finds_a_refused_commit_that_was_made(
 
 
 async def test_a_write_without_a_wait_reports_the_lost_connection(
-    store: Store, proxy: CuttingProxy
+    store: Store, link: CommitLink
 ) -> None:
     """Given a cut commit of a write that may not wait, then the error names the lost connection."""
     inserted, lease = store.leases.build_root("run_a", "run", "acc")
-    cut_next(proxy, "lost")
+    cut_next(link, "lost")
     with pytest.raises(ServiceError, match="cannot be reached"):
         await store.write([inserted], lease=lease, max_wait_s=0.0)
 
 
 async def test_releases_a_lease_whose_claim_was_cut(
-    store: Store, proxy: CuttingProxy, postgres_url: str, tmp_path: Path
+    store: Store, link: CommitLink, postgres_url: str, tmp_path: Path
 ) -> None:
     """Given a claim whose answer was lost, then the store releases the lease and reclaims it."""
     other_store = await Store.open(tmp_path / "other", database=postgres_url)
     inserted, lease = other_store.leases.build_root("run_a", "run", "acc")
     await other_store.write([inserted])
     await other_store.leases.release(lease, is_done=False)
-    cut_next(proxy, "unanswered")
+    cut_next(link, "unanswered")
     async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(ServiceError):
             await store.leases.claim(10)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, VARIABLES, TcpRelay
+from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, VARIABLES, S3Link
 from tests.support.timing import PATIENCE_S, Watch
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.settings import Settings, SettingsError
@@ -199,7 +199,7 @@ async def test_an_upload_waits_for_a_deletion(
 
 async def test_recovers_from_an_outage_of_storage(s3_url: str, s3_server: str) -> None:
     """Given a network that is cut, then errors say to try again, and later calls work."""
-    with TcpRelay(s3_server) as relay:
+    with S3Link(s3_server) as relay:
         store = BlobStore(ObjectStorage(s3_url, endpoint_url=relay.url), synced=False)
         await store.put(DIGEST, DATA)
         relay.cut()
@@ -208,7 +208,7 @@ async def test_recovers_from_an_outage_of_storage(s3_url: str, s3_server: str) -
                 await call
             assert refused.value.code is ErrorCode.UNAVAILABLE
             assert refused.value.retry_after
-        mending = threading.Timer(0.1, relay.mend)
+        mending = threading.Timer(0.1, relay.heal)
         mending.start()
         read = None
         while read is None:
@@ -216,7 +216,7 @@ async def test_recovers_from_an_outage_of_storage(s3_url: str, s3_server: str) -
                 read = await store.get(DIGEST, 0, None)
         assert read == DATA
         mending.join()
-        relay.break_connections()  # the next request notices, and repeats itself
+        relay.drop()  # the next request notices, and repeats itself
         assert await store.get(DIGEST, 0, None) == DATA
         await store.close()
 
@@ -240,7 +240,7 @@ async def test_errors_and_logs_have_no_credentials(
     """Given failures of each kind, then neither their texts nor the log have credentials."""
     caplog.set_level(logging.INFO)
     texts: list[str] = []
-    with TcpRelay(s3_server) as relay:
+    with S3Link(s3_server) as relay:
         store = BlobStore(ObjectStorage(s3_url, endpoint_url=relay.url), synced=False)
         await store.put(DIGEST, DATA)
         assert ACCESS_KEY in await store.make_link(DIGEST, 60, {})  # so no link may be logged

@@ -11,8 +11,8 @@ import pytest
 from tests.store.rows import AT, acquire, claim_ended, make_row
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.store import AppendEvent, Lease, LeaseLost, Store, UpdateRow
-from toolkit.store.postgres import silent_sessions
-from toolkit.store.postgres.writing import statements
+from toolkit.store.postgres import database
+from toolkit.store.postgres.writing import writes
 from toolkit.store.writing import direct_writer, write_connection
 
 LEASE_S = 0.5
@@ -48,14 +48,14 @@ def pause() -> Iterator[Pause]:
 
 def pause_in_pipeline(monkeypatch: pytest.MonkeyPatch, pause: Pause) -> None:
     """Pause a writer between two statements of a transaction."""
-    build = statements.build_insert
+    build = writes.build_insert
 
     def build_after_pause(table: str, columns: tuple[str, ...], on_conflict: str = "") -> str:
         if table == "events":  # the last statement of a transaction
             pause.wait_if_armed()
         return build(table, columns, on_conflict)
 
-    monkeypatch.setattr(statements, "build_insert", build_after_pause)
+    monkeypatch.setattr(writes, "build_insert", build_after_pause)
 
 
 def pause_before_commit(monkeypatch: pytest.MonkeyPatch, pause: Pause) -> None:
@@ -103,8 +103,8 @@ async def test_another_engine_takes_over_from_a_hung_transaction(
 
     Later writes of the hung engine are refused, and leave nothing in the database.
     """
-    monkeypatch.setattr(silent_sessions, "SILENT_S", 0.5)
-    monkeypatch.setattr(silent_sessions, "LOOK_INTERVAL_S", 0.2)
+    monkeypatch.setattr(database, "SILENT_S", 0.5)
+    monkeypatch.setattr(database, "LOOK_INTERVAL_S", 0.2)
     with monkeypatch.context() as patched:
         pause_in(patched, pause)
         first = await Store.open(tmp_path / "one", database=postgres_url, lease_s=LEASE_S)

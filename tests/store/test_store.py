@@ -37,8 +37,8 @@ from toolkit.store import (
 )
 from toolkit.store.postgres.writing.writes import PostgresWriteConnection
 from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR, migrate_schema
-from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine
+from toolkit.store.sqlite.database import WalCheckpointer
 from toolkit.store.sqlite.writes import SqliteWriteConnection
 from toolkit.store.tables import metadata
 
@@ -406,7 +406,7 @@ async def test_event_numbers_continue_beyond_the_cache(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given more resources than the cache has entries, then event numbers continue."""
-    monkeypatch.setattr("toolkit.store.writing.event_numbers.NUMBER_CACHE_SIZE", 10)
+    monkeypatch.setattr("toolkit.store.writing.write_connection.NUMBER_CACHE_SIZE", 10)
     for _ in range(3):
         for i in range(30):
             emit = AppendEvent(f"wfl_{i}", "node.queued", {}, AT, f"job_{i}")
@@ -424,8 +424,8 @@ async def test_truncates_a_huge_write_ahead_log(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given commits without a pause, then the write-ahead log is truncated once it is huge."""
-    monkeypatch.setattr("toolkit.store.sqlite.checkpoints.LARGE_WAL_BYTES", 64 * 1024)
-    monkeypatch.setattr("toolkit.store.sqlite.checkpoints.HUGE_WAL_BYTES", 256 * 1024)
+    monkeypatch.setattr("toolkit.store.sqlite.database.LARGE_WAL_BYTES", 64 * 1024)
+    monkeypatch.setattr("toolkit.store.sqlite.database.HUGE_WAL_BYTES", 256 * 1024)
     log, max_size = tmp_path / "state.db-wal", 0
     async with asyncio.timeout(PATIENCE_S):
         while log.stat().st_size >= max_size:  # SQLite never truncates the file by itself
@@ -438,8 +438,8 @@ def test_checkpoints_a_long_write_ahead_log_as_it_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a reader that prevents truncation, then the log has one checkpoint per length."""
-    monkeypatch.setattr("toolkit.store.sqlite.checkpoints.COMMITS_PER_CHECK", 1)
-    monkeypatch.setattr("toolkit.store.sqlite.checkpoints.LARGE_WAL_BYTES", 64 * 1024)
+    monkeypatch.setattr("toolkit.store.sqlite.database.COMMITS_PER_CHECK", 1)
+    monkeypatch.setattr("toolkit.store.sqlite.database.LARGE_WAL_BYTES", 64 * 1024)
     with closing(sqlite3.connect(tmp_path / "some.db", isolation_level=None)) as database:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA wal_autocheckpoint=0")

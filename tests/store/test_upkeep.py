@@ -18,7 +18,7 @@ from tests._postgres import PostgresCluster, find_postgres
 from tests.store.upkeep import LONG_AGO, SPEECH, diagnose, do_work, read_json
 from tests.support.commands import run_toolkit, say
 from tests.support.database_pool import BOTH_DATABASES, execute_sql
-from tests.support.deaf_proxy import PLAIN, run_deaf_proxy
+from tests.support.network_link import PLAIN, DeafLink
 from toolkit import Client
 from toolkit.assembly import list_simulated_ids
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
@@ -27,6 +27,7 @@ from toolkit.settings import Settings
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.blobs import open_place
 from toolkit.store.maintenance import prune
+from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
 from toolkit.store.postgres import upkeep
 
 DATA = b"leaf" * 5_000
@@ -165,6 +166,25 @@ def test_repair_deletes_old_orphans(
     assert (code, f"`{artifact.id}` are not there; restore" in output) == (1, True)
 
 
+def test_prune_skips_a_reopened_root(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a root that an engine reopened and ended since prune found its rows, then they stay."""
+    with Client.local(deployment.data_dir, sandbox=True) as client:
+        client.runs.create("llm.generate", {"objective": "Salt"}).wait(progress=False)
+    deployment.run(f"UPDATE roots SET created_at = '{LONG_AGO}'")
+    change = UpkeepDatabase.change
+
+    def reopen_first(database: UpkeepDatabase, make: Callable[[], Any]) -> Any:
+        deployment.run("UPDATE roots SET fence = fence + 1")
+        return change(database, make)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(UpkeepDatabase, "change", reopen_first)
+        assert deployment.prune()["rows"] == {}
+    assert deployment.prune()["rows"]["jobs"] == 1
+
+
 def test_prune_skips_a_root_in_use(database: Client, postgres_url: str, settings: Settings) -> None:
     """Given a root that an engine has locked to reopen it, then prune keeps its records."""
     runs = [
@@ -266,8 +286,8 @@ def test_doctor_checks_the_server(
     monkeypatch.setattr(upkeep, "MAX_CLOCK_DIFFERENCE_S", -1.0)
     monkeypatch.setattr(upkeep, "OLDEST_SERVER", 99)
     monkeypatch.setattr(upkeep, "NOTICE_TIMEOUT_S", 0.5)
-    with run_deaf_proxy(postgres.port) as port:
-        deaf = postgres_url.replace(f":{postgres.port}/", f":{port}/")
+    with DeafLink(postgres.port) as link:
+        deaf = postgres_url.replace(f":{postgres.port}/", f":{link.port}/")
         code, output = diagnose(settings.data_dir, "--database", f"{deaf}?{PLAIN}")
     assert code == 1
     for finding in ("This machine's clock is 0.", "is too old: use 99", "NOTIFY does not arrive"):

@@ -21,12 +21,16 @@ class BillingRules:
         project_tier: tier of requests that name none.
         refused: fields that the server answers with 400, all named in one message.
         ignored: fields that the server accepts without effect.
+        refused_tier: tier that the server answers with 400.
+        upstream: host that the server names as the one that answered.
         wording: text of the error, with the names of the fields in place of `{}`.
     """
 
     project_tier: str = "default"
     refused: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    refused_tier: str = ""
+    upstream: str | None = None
     wording: str = "Unknown parameter: '{}'."
 
 
@@ -57,6 +61,8 @@ class BillingServer:
         """Bill a request and answer it, unless it has a rejected field."""
         self.asked.append(body)
         refused = [name for name in self.rules.refused if name in body]
+        if body.get("service_tier") == self.rules.refused_tier:
+            refused.append("service_tier")
         if refused:
             message = self.rules.wording.format("', '".join(refused))
             return 400, {"error": {"message": message, "type": "invalid_request_error"}}
@@ -83,6 +89,8 @@ class BillingServer:
         message = {"role": "assistant", "content": "So it is."}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         head = {"id": "chatcmpl-1", "model": body["model"], "service_tier": tier}
+        if self.rules.upstream is not None:
+            head["provider"] = self.rules.upstream
         return 200, {**head, "choices": [choice], "usage": usage}
 
     def __enter__(self) -> Self:

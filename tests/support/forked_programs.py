@@ -23,7 +23,7 @@ from types import ModuleType
 
 from tests.crash.fork_server import preload
 from toolkit.batch.kernel._zygote import INLINE_BACKEND, KERNEL_IMPORTS
-from toolkit.batch.kernel.protocols import LAUNCHER
+from toolkit.batch.kernel.fork_server import LAUNCHER
 
 # Arguments that are neither a module nor a text are run by Python itself.
 CALLER = """\

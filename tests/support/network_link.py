@@ -1,10 +1,18 @@
-"""A link between two programs of a test, which can be cut, held as by a pulled cable, or slow."""
+"""Links between two programs of a test, which can be cut, held as by a pulled cable, or slow.
+
+A link may also keep a copy of what passes, lose commits of PostgreSQL, or drop its notices.
+"""
 
 import asyncio
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from typing_extensions import override
 
 from tests.support.socket_server import stop_listening
 from tests.support.timing import yield_turns
@@ -12,6 +20,19 @@ from tests.support.timing import yield_turns
 CHUNK_BYTES = 64 * 1024
 CLOSING_TURNS = 5
 Direction = Literal["there", "back"]
+# A commit passes, or is lost before the server, or its response is lost; or it is lost without a
+# sign, as in a network partition.
+CommitFate = Literal["passes", "lost", "unanswered", "stuck"]
+NOTICE = b"A"
+# Each response of PostgreSQL is then a message: a type, the length of the rest, and the rest.
+PLAIN = "sslmode=disable&gssencmode=disable"
+
+
+@dataclass
+class LinkConnection:
+    """A connection over a link; `is_silent` if its next response is lost."""
+
+    is_silent: bool = False
 
 
 class NetworkLink:
@@ -22,12 +43,16 @@ class NetworkLink:
 
     Attributes:
         port: port for the callers.
+        refused: monotonic times at which connections were refused.
+        counts: number of bytes that were forwarded in each direction.
     """
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self.refused: list[float] = []
+        self.counts: dict[Direction, int] = {"there": 0, "back": 0}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -53,32 +78,50 @@ class NetworkLink:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if self._is_cut:
+            self.refused.append(time.monotonic())
             writer.transport.abort()
             return
+        connection = LinkConnection()
         self._writers.add(writer)
         try:
             with suppress(OSError):
                 to, out = await asyncio.open_connection("127.0.0.1", self._target_port)
                 self._writers.add(out)
                 await asyncio.gather(
-                    self._pass_on(reader, out, "there"), self._pass_on(to, writer, "back")
+                    self._pass_on(reader, out, "there", connection),
+                    self._pass_on(to, writer, "back", connection),
                 )
                 self._writers.discard(out)
         finally:
             self._writers.discard(writer)
-            writer.transport.abort()
+            writer.close()
 
     async def _pass_on(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        direction: Direction,
+        connection: LinkConnection,
     ) -> None:
-        with suppress(OSError):
-            while data := await reader.read(CHUNK_BYTES):
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while data := await self.read_part(reader, direction):
                 if self._delay_s:
                     await asyncio.sleep(self._delay_s)
                 await self._flowing[direction].wait()
+                if not await self.note(data, direction, connection):
+                    break
+                self.counts[direction] += len(data)
                 writer.write(data)
                 await writer.drain()
-        writer.transport.abort()
+        writer.close()
+
+    async def read_part(self, reader: asyncio.StreamReader, direction: Direction) -> bytes:
+        """Read the bytes to forward together; empty at the end."""
+        return await reader.read(CHUNK_BYTES)
+
+    async def note(self, data: bytes, direction: Direction, connection: LinkConnection) -> bool:
+        """Note bytes before they are forwarded; return False to end their connection instead."""
+        return True
 
     def cut(self) -> None:
         """Cut all connections, and refuse new connections."""
@@ -86,6 +129,17 @@ class NetworkLink:
 
     async def _cut(self) -> None:
         self._is_cut = True
+        await self._drop()
+
+    def refuse(self) -> None:
+        """Refuse new connections, without cutting others."""
+        self._is_cut = True
+
+    def drop(self) -> None:
+        """Cut all connections; new connections are still accepted."""
+        self._call(self._drop()).result()
+
+    async def _drop(self) -> None:
         for writer in list(self._writers):
             writer.transport.abort()
 
@@ -133,3 +187,56 @@ class NetworkLink:
         if self._tasks:
             await asyncio.wait(self._tasks)
         await yield_turns(CLOSING_TURNS)  # the loop closes aborted connections in these
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class RecordingLink(NetworkLink):
+    """A link that keeps a copy of all bytes in `recorded`."""
+
+    def __init__(self, target_port: int) -> None:
+        self.recorded = bytearray()
+        super().__init__(target_port)
+
+    @override
+    async def note(self, data: bytes, direction: Direction, connection: LinkConnection) -> bool:
+        self.recorded += data
+        return True
+
+
+class CommitLink(NetworkLink):
+    """A link to PostgreSQL that decides on each commit.
+
+    Attributes:
+        decide: function that returns the fate of the next commit; by default all pass.
+    """
+
+    decide: Callable[[], CommitFate] = staticmethod(lambda: "passes")
+
+    @override
+    async def note(self, data: bytes, direction: Direction, connection: LinkConnection) -> bool:
+        if direction == "back":
+            return not connection.is_silent  # the commit was made, but the caller gets no response
+        fate = self.decide() if b"COMMIT\0" in data else "passes"
+        if fate == "stuck":
+            await asyncio.Event().wait()  # until the link is closed
+        connection.is_silent |= fate == "unanswered"
+        return fate != "lost"
+
+
+class DeafLink(NetworkLink):
+    """A link to PostgreSQL that drops notifications, as a connection pool does."""
+
+    @override
+    async def read_part(self, reader: asyncio.StreamReader, direction: Direction) -> bytes:
+        if direction == "there":
+            return await super().read_part(reader, direction)
+        while True:
+            head = await reader.readexactly(5)
+            payload = await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
+            if not head.startswith(NOTICE):
+                return head + payload

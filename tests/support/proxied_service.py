@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.conftest import Server
-from tests.support.recording_proxy import RecordingProxy
+from tests.support.network_link import RecordingLink
 from toolkit import Client
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
@@ -17,7 +17,7 @@ STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 class ProxiedService:
     """The service: the proxy's URL, an account's key, and the vendors' faults."""
 
-    def __init__(self, server: Server, proxy: RecordingProxy, faults: Faults, key: str) -> None:
+    def __init__(self, server: Server, proxy: RecordingLink, faults: Faults, key: str) -> None:
         self._server, self._proxy = server, proxy
         self.url, self.key, self.faults = f"http://127.0.0.1:{proxy.port}", key, faults
 
@@ -39,6 +39,6 @@ def open_proxied_service(settings: Settings) -> Iterator[ProxiedService]:
         key = client.account.create("ada@example.org").api_key
     with Client(server.url, key) as client:
         client.connections.connect("minimax")
-    with RecordingProxy(server.port) as proxy:
+    with RecordingLink(server.port) as proxy:
         yield ProxiedService(server, proxy, faults, key)
     server.close()

@@ -31,9 +31,9 @@ FIRST_TIER = (
 # Tests that only read our own texts: `scripts/check` runs these in one process, which parses each
 # file once.
 STYLE = (
-    "tests/test_circles.py", "tests/test_class_names.py", "tests/test_code_safety.py",
-    "tests/test_docstring_names.py", "tests/test_mutants.py", "tests/test_own_rules.py",
-    "tests/test_promises.py",
+    "tests/test_circles.py", "tests/test_own_rules.py", "tests/test_code_safety.py",
+    "tests/test_docstring_names.py", "tests/test_own_rules.py", "tests/test_own_rules.py",
+    "tests/test_own_rules.py",
 )  # fmt: skip
 # Slow tests: killed processes, notebooks, a browser, thousands of generated requests, and guides
 # followed command by command. The daily tests (`scripts/test`) leave them out.
@@ -45,15 +45,20 @@ SLOW = (
     "tests/engine/execution/test_task_state_machine", "tests/server/responsiveness/",
     "tests/test_deploy", "tests/test_self_hosting", "tests/test_exit", "tests/test_typing",
     "tests/test_change_costs", "tests/client/test_map_budget",
+    "tests/vendors/test_own_model_server",
 )  # fmt: skip
 # Tests that need a package outside `.[test]`, and are skipped without it. The gate's environment
 # has all of these packages.
 NEEDS_DEV = (
     "tests/browser/", "tests/sdk/", "tests/cli/test_login_keyring", "tests/notebooks/test_binder",
-    "tests/test_dependency_lock", "tests/test_typing",
+    "tests/test_dependency_lock", "tests/test_typing", "tests/vendors/test_own_model_server",
 )  # fmt: skip
-# Its tests share a JupyterLab and a Chromium.
-BROWSER = "tests/browser/"
+# The tests of each row share what takes long to start: a JupyterLab and a Chromium, a Dask cluster.
+TOGETHER = (
+    ("tests/browser/",),
+    ("tests/batch/test_remote", "tests/batch/test_grid", "tests/notebooks/test_same_everywhere",
+     "tests/engine/transport/test_dask_executor"),
+)  # fmt: skip
 # Run early, because otherwise one of two workers would still be busy with these at the end.
 EARLY = (*SLOW, "tests/engine/", "tests/planning/")
 OTHER_TIERS = (
@@ -88,11 +93,12 @@ class FileScheduling(LoadFileScheduling):
     """Runs all tests that share a slow start in the same worker."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return BROWSER if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
+        scopes = [names[0] for names in TOGETHER if nodeid.startswith(names)]
+        return scopes[0] if scopes else super()._split_scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
-    """Run each test file in one worker, and all browser tests in one worker."""
+    """Run each test file, and the files that share a slow start, in one worker."""
     return FileScheduling(config, log) if config.option.dist == "loadfile" else None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.flows import run_flow
 from toolkit.plugins import (
     Access,
     CloneRequest,
@@ -46,17 +47,7 @@ class VendorDrive:
     def __call__(self, flow: Flow[Any], *answers: httpx.Response | Exception) -> Any:
         """Drive a flow to its result."""
         self.answers.extend(answers)
-        try:
-            step = next(flow)
-            while True:
-                try:
-                    outcome = self._perform(step)
-                except Exception as error:
-                    step = flow.throw(error)
-                else:
-                    step = flow.send(outcome)
-        except StopIteration as stop:
-            return stop.value
+        return run_flow(flow, self._perform)
 
     def _perform(self, step: object) -> object:
         match step:
@@ -93,7 +84,9 @@ def drive() -> VendorDrive:
 def access(vendor: str, kind: str, /, **changes: Any) -> Access:
     """Return an access with the vendor's own hosts, default model and the test's key."""
     model = VENDORS[vendor].find_default_model(kind)
-    default = Access(VENDORS[vendor].base_urls, SECRET, model.id if model else "")
+    usual = model.id if model else ""
+    declared = VENDORS[vendor]
+    default = Access(declared.base_urls, SECRET, usual, vendor=vendor, dialect=declared.dialect)
     return replace(default, **changes)
 
 

@@ -11,10 +11,9 @@ from tests.vendors.conftest import SECRET, VENDORS, VendorDrive, access, each_op
 from toolkit.plugins import Operation, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
-    EndpointDeletion,
-    EndpointListing,
     GpuListing,
-    PodListing,
+    ResourceDeletion,
+    ResourceQuery,
 )
 
 # Members of the vendors' answers.
@@ -83,10 +82,10 @@ def test_operation_ends_in_a_reply_or_a_fault(
 
 INFRASTRUCTURE: list[Operation[Any]] = [
     EndpointCreation(name="pictures", gpu_pool="ADA_24"),
-    EndpointListing(),
-    EndpointDeletion(vendor_id="ep1"),
+    ResourceQuery(resource="endpoint"),
+    ResourceDeletion(resource="endpoint", vendor_id="ep1"),
     GpuListing(),
-    PodListing(),
+    ResourceQuery(resource="pod"),
 ]
 
 

@@ -22,11 +22,11 @@ HALF = Decimal("0.5")
 @pytest.mark.parametrize(
     ("vendor", "label", "kinds"),
     [
-        ("openai", "V1", {"text", "embedding"}),
+        ("openai", "V1", {"text", "embedding", "transcription"}),
         ("anthropic", "V2", {"text"}),
-        ("google", "V3", {"text", "embedding"}),
+        ("google", "V3", {"text", "embedding", "transcription"}),
         ("minimax", "V4", {"text", "embedding", "speech", "clone"}),
-        ("elevenlabs", "V5", {"speech", "clone"}),
+        ("elevenlabs", "V5", {"speech", "clone", "transcription"}),
         ("aws", "V6", {"text", "embedding", "rerank"}),
         ("runpod", "V7", {"image", "text"}),
     ],

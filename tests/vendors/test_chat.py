@@ -290,6 +290,42 @@ def test_own_server_needs_no_key(drive: VendorDrive) -> None:
     assert (reply.model, reply.cost) == ("gpt-6-luna", Cost())
 
 
+AZURE = "https://harbour.openai.azure.com/openai/v1/"
+
+
+def test_azure_answers_by_its_v1_address(drive: VendorDrive) -> None:
+    """Given Azure's v1 address, then the key is a bearer, and the model names the deployment.
+
+    Its answers have members more (Azure's OpenAPI document, `azure-v1-v1-generated`).
+    """
+    harmless = {"hate": {"filtered": False, "severity": "safe"}}
+    body = chat() | {"prompt_filter_results": [{"content_filter_results": harmless}]}
+    body["choices"][0]["content_filter_results"] = harmless
+    running = flow("openai", TEXT, base_urls={"api": AZURE}, model="my-deployment")
+    reply = drive(running, ok(body, apim_request_id="a1"))
+    (request,) = drive.requests
+    assert str(request.url) == f"{AZURE}chat/completions"
+    assert request.headers["authorization"] == f"Bearer {SECRET}"
+    assert (drive.body()["model"], reply.text) == ("my-deployment", "Because of the moon.")
+    assert reply.vendor_request_id == "a1"
+
+
+def test_a_prompt_that_azure_filters_is_rejected(drive: VendorDrive) -> None:
+    """Given a prompt that Azure's filter stops, then it is refused once, in Azure's words."""
+    error = {
+        "message": "The response was filtered.", "type": None, "param": "prompt",
+        "code": "content_filter", "status": 400,
+        "innererror": {"code": "ResponsibleAIPolicyViolation"},
+    }  # fmt: skip
+    with pytest.raises(ProviderError, match="was filtered") as refused:
+        drive(
+            flow("openai", TEXT, base_urls={"api": AZURE}),
+            httpx.Response(400, json={"error": error}),
+        )
+    assert refused.value.code is ErrorCode.PROVIDER_REJECTED
+    assert len(drive.requests) == 1
+
+
 def test_removes_the_key_from_ids(drive: VendorDrive) -> None:
     """Given a model or request id that contains the key, then the reply has no key."""
     body = {**chat(), "model": f"m-{SECRET}"}

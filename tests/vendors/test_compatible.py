@@ -1,15 +1,17 @@
 """Vendors that are declared to use OpenAI's wire."""
 
 from decimal import Decimal
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.recordings import make_silent_wav
 from tests.vendors.conftest import TEXT, VENDORS
 from toolkit import Client, vendors
 from toolkit.engine import Registry
+from toolkit.engine.routing import registry
 from toolkit.plugins import Model, Vendor, openai_compatible
 from toolkit.plugins.pricing import calculate_max_cost
 from toolkit.sandbox import CompatibleVendor, Faults
@@ -22,6 +24,16 @@ DECLARED: dict[str, Any] = {
     "models": {"wick": ROW, "org/flame": {**ROW, "reasons": True, "quality": 2}},
 }
 LANTERN = openai_compatible(**DECLARED)
+# A vendor that only transcribes, by OpenAI's wire.
+SCRIBE = Vendor(
+    "scribe",
+    "Scribe",
+    "SCRIBE_KEY",
+    {"api": "https://scribe.example/v1"},
+    {},
+    (Model("whisper-large", "transcription", {"seconds": Decimal("0.00001")}, default=True),),
+    wire="openai",
+)
 # A vendor with a wire of its own, which the sandbox does not simulate.
 STRANGER = Vendor(
     "stranger",
@@ -38,9 +50,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the vendors of this file as entry points."""
     points = [
         EntryPoint(name.lower(), f"{__name__}:{name}", vendors.GROUP)
-        for name in ("LANTERN", "STRANGER")
+        for name in ("LANTERN", "SCRIBE", "STRANGER")
     ]
-    monkeypatch.setattr(vendors, "entry_points", lambda group: points)
+    monkeypatch.setattr(registry, "entry_points", lambda: EntryPoints(points))
 
 
 def test_declares_a_vendor() -> None:
@@ -109,8 +121,17 @@ def test_sandbox_serves_a_compatible_vendor(tmp_path: Path) -> None:
     assert paths == {"/openai/v2/chat/completions", "/openai/v2/models"}
 
 
-@pytest.mark.parametrize(("id", "wire"), [("openai", "openai"), ("lantern", "aws")])
-def test_cloud_rejects_a_taken_name_or_an_unsupported_wire(id: str, wire: str) -> None:
-    """Given a taken name, or a wire without other vendors, then it is rejected."""
+def test_cloud_rejects_a_taken_name() -> None:
+    """Given the name of a wire of the cloud, then no other vendor can have it."""
     with pytest.raises(ValueError, match="cannot be"):
-        CompatibleVendor(id, wire, "key", ())
+        CompatibleVendor("openai", "key", ())
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_compatible_vendor_transcribes_under_a_budget(tmp_path: Path) -> None:
+    """Given a model of transcripts at a vendor of this wire, then flow and bound are the wire's."""
+    with Client.local(tmp_path, sandbox=True, registry=Registry.load()) as client:
+        run = client.transcribe(make_silent_wav(20), provider="scribe", max_cost_usd=0.001)
+        assert (run.provider, run.model) == ("scribe", "whisper-large")
+        assert run.segments[0].end_s == 20
+        assert run.cost_usd == pytest.approx(run.reservation_usd)

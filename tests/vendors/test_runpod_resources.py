@@ -11,21 +11,15 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Operation, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
-    EndpointDeletion,
-    EndpointListing,
     GpuListing,
     GpuOffer,
     PodCreation,
-    PodDeletion,
-    PodListing,
     PodReading,
+    ResourceDeletion,
+    ResourceQuery,
     ResourceState,
     TemplateCreation,
-    TemplateDeletion,
-    TemplateListing,
     VolumeCreation,
-    VolumeDeletion,
-    VolumeListing,
 )
 
 GPU = "NVIDIA GeForce RTX 4090"
@@ -134,7 +128,9 @@ def test_refusal_lists_its_errors(drive: VendorDrive) -> None:
         drive(infrastructure(CREATION), httpx.Response(422, json=body))
 
 
-@pytest.mark.parametrize("operation", [CREATION, EndpointDeletion(vendor_id="ep9k2")])
+@pytest.mark.parametrize(
+    "operation", [CREATION, ResourceDeletion(resource="endpoint", vendor_id="ep9k2")]
+)
 def test_conflict_is_a_permanent_refusal(drive: VendorDrive, operation: Operation[Any]) -> None:
     """Given 409, then the operation is rejected and not retried."""
     with pytest.raises(ProviderError, match="while it starts") as caught:
@@ -145,10 +141,10 @@ def test_conflict_is_a_permanent_refusal(drive: VendorDrive, operation: Operatio
 @pytest.mark.parametrize(
     ("operation", "member", "path"),
     [
-        (EndpointListing(), "endpoints", "/v2/serverless"),
-        (PodListing(), "pods", "/v2/pods"),
-        (TemplateListing(), "templates", "/v2/templates"),
-        (VolumeListing(), "networkVolumes", "/v2/network-volumes"),
+        (ResourceQuery(resource="endpoint"), "endpoints", "/v2/serverless"),
+        (ResourceQuery(resource="pod"), "pods", "/v2/pods"),
+        (ResourceQuery(resource="template"), "templates", "/v2/templates"),
+        (ResourceQuery(resource="volume"), "networkVolumes", "/v2/network-volumes"),
     ],
 )
 def test_lists_resources(
@@ -168,10 +164,10 @@ def test_lists_resources(
 @pytest.mark.parametrize(
     ("operation", "path"),
     [
-        (EndpointDeletion(vendor_id="ep9k2"), "/v2/serverless/ep9k2"),
-        (PodDeletion(vendor_id="p1"), "/v2/pods/p1"),
-        (TemplateDeletion(vendor_id="t1"), "/v2/templates/t1"),
-        (VolumeDeletion(vendor_id="v1"), "/v2/network-volumes/v1"),
+        (ResourceDeletion(resource="endpoint", vendor_id="ep9k2"), "/v2/serverless/ep9k2"),
+        (ResourceDeletion(resource="pod", vendor_id="p1"), "/v2/pods/p1"),
+        (ResourceDeletion(resource="template", vendor_id="t1"), "/v2/templates/t1"),
+        (ResourceDeletion(resource="volume", vendor_id="v1"), "/v2/network-volumes/v1"),
     ],
 )
 def test_deletes_a_resource(
@@ -183,7 +179,10 @@ def test_deletes_a_resource(
 
 
 @pytest.mark.parametrize("status", [401, 409, 500])
-@pytest.mark.parametrize("operation", [EndpointDeletion(vendor_id="ep9k2"), VolumeListing()])
+@pytest.mark.parametrize(
+    "operation",
+    [ResourceDeletion(resource="endpoint", vendor_id="ep9k2"), ResourceQuery(resource="volume")],
+)
 def test_raises_other_failures(drive: VendorDrive, operation: Operation[Any], status: int) -> None:
     """Given any other refusal of a deletion or a listing, then the flow raises it."""
     with pytest.raises(ProviderError) as caught:
@@ -225,7 +224,10 @@ def test_lists_gpus_with_prices(drive: VendorDrive) -> None:
 def test_reads_an_absent_list_as_empty(drive: VendorDrive, rows: object) -> None:
     """Given an answer without a list, then the list is empty."""
     assert drive(infrastructure(GpuListing()), ok({"gpus": rows})).gpus == ()
-    assert drive(infrastructure(TemplateListing()), ok({"templates": rows})).items == ()
+    assert (
+        drive(infrastructure(ResourceQuery(resource="template")), ok({"templates": rows})).items
+        == ()
+    )
 
 
 def test_creates_a_pod_with_a_volume(drive: VendorDrive) -> None:
@@ -248,13 +250,16 @@ def test_creates_a_pod_with_a_volume(drive: VendorDrive) -> None:
     ("operation", "answer"),
     [
         *((CREATION, body) for body in ({}, {"id": 7}, {"id": "../pods"})),
-        *((EndpointListing(), {"endpoints": [row]}) for row in ({}, {"id": "../pods"})),
+        *(
+            (ResourceQuery(resource="endpoint"), {"endpoints": [row]})
+            for row in ({}, {"id": "../pods"})
+        ),
         (PodReading(vendor_id="p1"), {"id": "p1"}),
         (PodReading(vendor_id="p1"), {"id": "../x", "status": "RUNNING"}),
         (PodReading(vendor_id="p1"), {"id": 7, "status": "RUNNING"}),
-        (PodListing(), {"pods": [{"id": "p1"}]}),
-        (TemplateListing(), {"templates": [{"name": "no id"}]}),
-        (VolumeListing(), {"networkVolumes": [{"id": "a/b"}]}),
+        (ResourceQuery(resource="pod"), {"pods": [{"id": "p1"}]}),
+        (ResourceQuery(resource="template"), {"templates": [{"name": "no id"}]}),
+        (ResourceQuery(resource="volume"), {"networkVolumes": [{"id": "a/b"}]}),
     ],
 )
 def test_rejects_an_answer_without_an_id_or_state(

@@ -11,10 +11,12 @@ import pytest
 from tests.vendors.conftest import VendorDrive, flow, ok
 from tests.vendors.test_chat import chat
 from toolkit.contract.errors import ErrorCode
+from toolkit.contract.events import PieceKind
 from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.answers import OutcomeUnknownError, read_answer
 from toolkit.plugins import Cost, ProviderError, TextReply, TextRequest
-from toolkit.sandbox.event_frames import format_event_frame
+from toolkit.plugins.streaming import AnswerPiece
+from toolkit.sandbox.event_streams import format_event_frame
 
 STREAMED = TextRequest(prompt="Why do tides turn?", max_tokens=64, stream=True)
 WORDS = ("Because ", "of the m\u00f6on", ", \U0001f315 twice a day.", "\n")
@@ -58,6 +60,99 @@ def chat_events(*, usage: bool = True, finish: str | None = "stop") -> bytes:
         counted = {"prompt_tokens": 19, "completion_tokens": 6, "total_tokens": 25}
         events.append({**head, "choices": [], "usage": counted})
     return sse(*events, "[DONE]")
+
+
+def chat_tool_events() -> bytes:
+    """Chunks with reasoning and two tool calls; DeepSeek's reference has `reasoning_content`."""
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    def call(index: int, **function: str) -> dict[str, Any]:
+        named = {"id": f"call_{index}", "type": "function"} if "name" in function else {}
+        return chunk({"tool_calls": [{"index": index, **named, "function": function}]})
+
+    return sse(
+        chunk({"role": "assistant", "content": None, "reasoning_content": " I need"}),
+        chunk({"reasoning_content": " both.\n"}),
+        call(0, name="weather", arguments=""),
+        call(0, arguments='{"city": "R'),
+        call(0, arguments='\u00f6me"}'),
+        call(1, name="time", arguments="{}"),
+        chunk({}, "tool_calls"),
+        "[DONE]",
+    )
+
+
+def message_tool_events() -> bytes:
+    """Events with two blocks of thoughts and two tool calls, by "Streaming messages"."""
+
+    def block(index: int, begun: dict[str, Any], *deltas: dict[str, Any]) -> list[object]:
+        kinds = {"thinking": "thinking_delta", "partial_json": "input_json_delta"}
+        pieces = [{"type": kinds[next(iter(delta))], **delta} for delta in deltas]
+        return [
+            {"type": "content_block_start", "index": index, "content_block": begun},
+            *({"type": "content_block_delta", "index": index, "delta": piece} for piece in pieces),
+            {"type": "content_block_stop", "index": index},
+        ]
+
+    def use(id: str, name: str) -> dict[str, Any]:
+        return {"type": "tool_use", "id": id, "name": name, "input": {}}
+
+    thought = {"type": "thinking", "thinking": "", "signature": ""}
+    cuts = ({"partial_json": ""}, {"partial_json": '{"city": "R'}, {"partial_json": '\u00f6me"}'})
+    return sse(
+        {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": []}},
+        *block(0, thought, {"thinking": " I need"}, {"thinking": " both."}),
+        *block(1, thought, {"thinking": "Now.\n"}),
+        *block(2, use("call_0", "weather"), *cuts),
+        *block(3, use("call_1", "time")),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}},
+        {"type": "message_stop"},
+        names=True,
+    )
+
+
+def content_tool_events() -> bytes:
+    """Parts with thoughts and two function calls, by the guides to thinking and functions."""
+
+    def chunk(part: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        content = {"role": "model", "parts": [part]}
+        return {"candidates": [{"content": content, "finishReason": finish}]}
+
+    return sse(
+        chunk({"text": " I need", "thought": True}),
+        chunk({"text": " both.\n", "thought": True}),
+        chunk({"functionCall": {"id": "call_0", "name": "weather", "args": {"city": "R\u00f6me"}}}),
+        chunk({"functionCall": {"name": "time"}}, "STOP"),
+    )
+
+
+def converse_tool_frames() -> bytes:
+    """Frames with reasoning and two tool uses, by the API reference of ConverseStream."""
+
+    def delta(place: int, **fields: object) -> bytes:
+        return format_event_frame(
+            "contentBlockDelta", {"contentBlockIndex": place, "delta": fields}
+        )
+
+    def start(place: int, id: str, name: str) -> bytes:
+        use = {"toolUse": {"toolUseId": id, "name": name}}
+        return format_event_frame("contentBlockStart", {"contentBlockIndex": place, "start": use})
+
+    return b"".join(
+        (
+            delta(0, reasoningContent={"text": " I need"}),
+            delta(0, reasoningContent={"text": " both.\n"}),
+            delta(0, reasoningContent={"signature": "c2lnbmVk"}),
+            start(1, "call_0", "weather"),
+            delta(1, toolUse={"input": '{"city": "R'}),
+            delta(1, toolUse={"input": '\u00f6me"}'}),
+            start(2, "call_1", "time"),
+            delta(2, toolUse={"input": "{}"}),
+            format_event_frame("messageStop", {"stopReason": "tool_use"}),
+        )
+    )
 
 
 def message_events(end: Sequence[object] | None = None) -> bytes:
@@ -138,6 +233,13 @@ WHOLE: dict[str, tuple[str, bytes]] = {
     "google": (SSE, content_events()),
     "aws": (FRAMES, converse_frames()),
 }
+WITH_TOOLS: dict[str, bytes] = {
+    "openai": chat_tool_events(),
+    "minimax": chat_tool_events(),
+    "anthropic": message_tool_events(),
+    "google": content_tool_events(),
+    "aws": converse_tool_frames(),
+}
 BROKEN_OFF: dict[str, bytes] = {
     "openai": chat_events(usage=False, finish=None).removesuffix(b"data: [DONE]\n\n"),
     "minimax": chat_events(usage=False, finish=None),
@@ -149,9 +251,9 @@ BROKEN_OFF: dict[str, bytes] = {
 
 async def stream(
     vendor: str, body: bytes, *, size: int = 1 << 20, kind: str | None = None, coding: str = ""
-) -> tuple[TextReply, list[str]]:
+) -> tuple[TextReply, list[AnswerPiece]]:
     """Answer a flow's only request by a stream; return the reply and the displayed pieces."""
-    pieces: list[str] = []
+    pieces: list[AnswerPiece] = []
     running = flow(vendor, STREAMED)
     request = next(running)
     assert isinstance(request, httpx.Request)
@@ -165,6 +267,11 @@ async def stream(
     except StopIteration as stop:
         return stop.value, pieces
     raise AssertionError(f"the flow goes on with {step!r}")
+
+
+def join(pieces: Sequence[AnswerPiece], kind: PieceKind = "text") -> str:
+    """Join the pieces of a kind."""
+    return "".join(piece.text for piece in pieces if piece.kind == kind)
 
 
 each_vendor = pytest.mark.parametrize("vendor", WHOLE)
@@ -182,9 +289,9 @@ async def test_reads_a_compressed_stream(vendor: str, size: int, is_ended: bool)
         for at in range(0, len(plain), 40)
     )
     body += compressor.flush() if is_ended else b""
-    reply, texts = await stream(vendor, body, size=size, coding="gzip")
-    expected, pieces = await stream(vendor, plain, size=40)
-    assert (reply, "".join(texts)) == (expected, "".join(pieces))
+    reply, pieces = await stream(vendor, body, size=size, coding="gzip")
+    expected, plain_pieces = await stream(vendor, plain, size=40)
+    assert (reply, join(pieces)) == (expected, join(plain_pieces))
 
 
 @each_vendor
@@ -192,11 +299,54 @@ async def test_reads_a_compressed_stream(vendor: str, size: int, is_ended: bool)
 async def test_joins_the_pieces_of_a_stream(vendor: str, size: int) -> None:
     """Given a stream cut anywhere, then its pieces join to the text, and usage is read."""
     reply, pieces = await stream(vendor, WHOLE[vendor][1], size=size)
-    assert reply.text == "".join(pieces) == TEXT
+    assert reply.text == join(pieces) == TEXT
+    assert reply.reasoning == join(pieces, "reasoning")
     assert reply.cost == Cost({"input_tokens": 19.0, "output_tokens": 6.0})
     assert reply.finish == "stop"
     assert vendor == "aws" or reply.model == "m-2026"
     assert len(pieces) >= (3 if size == 1 else 1)
+
+
+@each_vendor
+@pytest.mark.parametrize("size", [1, 64, 1 << 20])
+async def test_streams_reasoning_and_tool_calls(vendor: str, size: int) -> None:
+    """Given reasoning and tool calls, then the pieces of each kind total the reply's."""
+    reply, pieces = await stream(vendor, WITH_TOOLS[vendor], size=size)
+    assert reply.text == join(pieces) == ""
+    expected = "I need both.\n\nNow." if vendor == "anthropic" else "I need both."
+    assert reply.reasoning == join(pieces, "reasoning") == expected
+    asked = [piece for piece in pieces if piece.kind == "tool_call"]
+    assert {(piece.index, piece.id, piece.name) for piece in asked} == {
+        (0, "call_0", "weather"),
+        (1, "call_1", "time"),
+    }
+    for index, call in enumerate(reply.tool_calls):
+        spelled = "".join(piece.text for piece in asked if piece.index == index)
+        assert json.loads(spelled or "{}") == call.arguments == [{"city": "R\u00f6me"}, {}][index]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1 << 20])
+@pytest.mark.parametrize(
+    ("written", "reasoning", "text"),
+    [
+        (" <think> Hm.\n</think>\n Tea</think> ", "Hm.", "Tea</think>"),
+        ("<think>a</b></think><think>b</think>", "a</b>", "<think>b</think>"),
+        ("<thin ice", "", "<thin ice"),
+    ],
+)
+async def test_thoughts_in_a_text_are_reasoning(
+    written: str, reasoning: str, text: str, size: int
+) -> None:
+    """Given a text that begins with thoughts, cut anywhere, then they are reasoning."""
+    cuts = [written[at : at + size] for at in range(0, len(written), size)]
+    chunks: list[object] = [
+        {"choices": [{"index": 0, "delta": {"content": cut}, "finish_reason": None}]}
+        for cut in cuts
+    ]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    reply, pieces = await stream("openai", sse(*chunks, end))
+    assert (reply.reasoning, reply.text) == (reasoning, text)
+    assert (join(pieces, "reasoning"), join(pieces)) == (reasoning, text)
 
 
 @each_vendor

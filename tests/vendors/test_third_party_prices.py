@@ -32,6 +32,10 @@ NEVER_ASKED_FOR = {
     "input_audio_mtok": "no request has a sound in it",
     "cache_audio_read_mtok": "no request has a sound in it",
 }
+THEIR_IDS = {"x-ai": "xai"}
+# Vendors that sell the models of another, by a global endpoint at the other's list prices.
+RESOLD, AT_LIST_PRICE = {"openai": "azure", "google": "vertex"}, "global."
+PEAK = "the third party's price at noon is that of the hours outside the peak"
 EUROPE = "the third party has one price for all regional profiles, which is that of the US"
 # The differences that are explained: by provider, model and our unit.
 EXPLAINED = {
@@ -42,18 +46,33 @@ EXPLAINED = {
         "apac.amazon.nova-micro-v1:0",
     )
     for unit in ("input_tokens", "cached_input_tokens", "output_tokens")
+} | {
+    ("deepseek", model, unit): PEAK
+    for model in ("deepseek-flash", "deepseek-v4-pro")
+    for unit in ("input_tokens", "cached_input_tokens", "output_tokens")
 }
 
 
 def list_common_models() -> Iterator[tuple[str, Model, ModelInfo]]:
     """List our text models that the third party has, each with its row there."""
     for provider in data.providers:
-        vendor = VENDORS.get(provider.id)
+        vendor_id = THEIR_IDS.get(provider.id, provider.id)
+        vendor = VENDORS.get(vendor_id)
         for model in vendor.models if vendor is not None else ():
             row = provider.find_model(model.id)
             # A model without a price of its own is billed as one of its profiles.
-            if row is not None and model.kind == "text" and not is_profiled(provider.id, model):
-                yield provider.id, model, row
+            if row is not None and model.kind == "text" and not is_profiled(vendor_id, model):
+                yield vendor_id, model, row
+        reseller = RESOLD.get(vendor_id)
+        for model in VENDORS[reseller].models if reseller else ():
+            row = provider.find_model(model.profile_of) if is_at_list_price(model) else None
+            if row is not None and model.kind == "text":
+                yield reseller or "", model, row
+
+
+def is_at_list_price(model: Model) -> bool:
+    """Return True if a model is one of another vendor, at the price of that vendor's list."""
+    return model.id.startswith(AT_LIST_PRICE)
 
 
 def is_profiled(provider: str, model: Model) -> bool:
@@ -146,5 +165,35 @@ def test_compares_most_models_of_each_provider() -> None:
         for vendor in VENDORS.values()
         for model in vendor.models
         if model.kind == "text" and not is_profiled(vendor.id, model)
+        if vendor.id not in RESOLD.values() or is_at_list_price(model)
     }
-    assert {provider for provider, _ in ours - compared} <= {"runpod"}
+    assert {provider for provider, _ in ours - compared} <= {"runpod", "ollama", "vllm"}
+
+
+def test_prices_of_each_hour_are_those_of_the_third_party() -> None:
+    """Given DeepSeek's peak hours, then our prices in and outside of them are the third party's."""
+    hours = VENDORS["deepseek"].dialect.peak_hours
+    rows = [(model, row) for provider, model, row in COMMON if provider == "deepseek"]
+    assert len(rows) == 2
+    for model, row in rows:
+        for hour in range(24):
+            theirs = list_prices(row.get_prices(datetime(2026, 11, 29, hour, 30, tzinfo=UTC)))
+            is_peak = any(start <= hour < end for start, end in hours)
+            share = 1 if is_peak else model.service_tiers["off_peak"]
+            ours = {key: usd * share for key, usd in list_our_prices(model).items()}
+            assert ours == theirs, (model.id, hour)
+
+
+def test_transcripts_have_the_third_partys_prices() -> None:
+    """Given a model of transcripts that the third party has, then an hour has the same price."""
+    hours = {}
+    for provider in data.providers:
+        vendor = VENDORS.get(provider.id)
+        for model in vendor.models if vendor is not None else ():
+            row = provider.find_model(model.id)
+            if row is None or model.kind != "transcription" or not model.prices["seconds"]:
+                continue
+            assert isinstance(row.prices, ModelPrice)
+            hours[model.id] = row.prices.input_audio_hours
+            assert calculate_cost(model, {"seconds": 3_600}) == row.prices.input_audio_hours
+    assert {"whisper-1", "gpt-transcribe"} <= hours.keys()

@@ -9,6 +9,7 @@ from benchmarks._texts import PROSE, long_texts
 from benchmarks._tokenizers import Count, load_tokenizers
 from toolkit.plugins import Model, TextRequest, TokenBound
 from toolkit.plugins.tokens import estimate_tokens
+from toolkit.vendors._prices import load_models
 
 TEXTS = long_texts(1_500)
 BOUND = TokenBound("a test")
@@ -49,6 +50,28 @@ def test_bound_covers_instructions_and_schema() -> None:
     for count in tokenizers().values():
         extra = count("Be brief.") + count(str(schema))
         assert full["input_tokens"] - plain["input_tokens"] > extra
+
+
+# Examples of the vendors' guides; a scaled picture may count one more row of patches.
+@pytest.mark.parametrize(
+    ("model", "size", "published", "most"),
+    [
+        ("openai/gpt-5.6-luna", (1_024, 1_024), 1_229, 1_229),
+        ("openai/gpt-5.6-luna", (2_048, 2_048), 3_000, 3_000),
+        ("anthropic/claude-haiku-5-5", (1_920, 1_080), 2_691, 2_691),
+        ("anthropic/claude-haiku-5-5", (3_840, 2_160), 4_784, 4_784),
+        ("anthropic/claude-haiku-4-5", (1_920, 1_080), 1_560, 1_568),
+        ("aws/us.anthropic.claude-haiku-5-5", (200, 200), 64, 64),
+    ],
+)
+def test_bounds_a_picture_by_the_published_rule(
+    model: str, size: tuple[int, int], published: int, most: int
+) -> None:
+    """Given a size with a published number of tokens, then the bound is that, or just above."""
+    vendor, _, name = model.partition("/")
+    rule = next(m.pictures for m in load_models(vendor) if m.id == name)
+    assert rule is not None
+    assert published <= rule.count_tokens(size) <= most <= rule.count_tokens(None)
 
 
 def test_estimate_of_a_long_text_is_proportional() -> None:

@@ -1,6 +1,7 @@
 """Particulars of each wire: bodies, answers, refusals, and billed units."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from tests.vendors.conftest import CLONE, SPEECH, TEXT, VendorDrive, flow, ok
 from tests.vendors.test_chat import chat
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ProviderError, TextRequest
+from toolkit.vendors.google import VENDOR
 
 AUTH = ErrorCode.PROVIDER_AUTH_FAILED
 RATE = ErrorCode.PROVIDER_RATE_LIMITED
@@ -34,6 +36,7 @@ MESSAGE: dict[str, Any] = {
         "cache_creation_input_tokens": 5,
         "cache_read_input_tokens": 2,
         "output_tokens": 4,
+        "output_tokens_details": {"thinking_tokens": 1},
     },
 }
 CANDIDATE: dict[str, Any] = {
@@ -43,7 +46,15 @@ CANDIDATE: dict[str, Any] = {
             "finishReason": "STOP",
         }
     ],
-    "usageMetadata": {"promptTokenCount": 17, "candidatesTokenCount": 3, "thoughtsTokenCount": 1},
+    "usageMetadata": {
+        "promptTokenCount": 17,
+        "promptTokensDetails": [
+            {"modality": "TEXT", "tokenCount": 5},
+            {"modality": "IMAGE", "tokenCount": 12},
+        ],
+        "candidatesTokenCount": 3,
+        "thoughtsTokenCount": 1,
+    },
     "modelVersion": "gemini-3.8-flash",
     "responseId": "abc",
 }
@@ -53,7 +64,12 @@ CONVERSED = {
     "usage": {"inputTokens": 17, "outputTokens": 4, "totalTokens": 21},
 }
 ANSWERS: dict[str, Any] = {"anthropic": MESSAGE, "google": CANDIDATE, "aws": CONVERSED}
-CACHE_UNITS = {"anthropic": {"cached_input_tokens": 2.0, "cache_write_tokens": 5.0}}
+PARTS = {
+    "anthropic": {
+        "cached_input_tokens": 2.0, "cache_write_tokens": 5.0, "reasoning_tokens": 1.0,
+    },
+    "google": {"image_tokens": 12.0, "reasoning_tokens": 1.0},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("vendor", ANSWERS)
@@ -61,7 +77,7 @@ def test_reads_the_documented_answer(drive: VendorDrive, vendor: str) -> None:
     """Given the documented answer, then text, model and every billed token are read."""
     reply = drive(flow(vendor, TEXT), ok(ANSWERS[vendor]))
     assert (reply.text, reply.finish) == ("Tides turn.", "stop")
-    units = {"input_tokens": 17.0, "output_tokens": 4.0, **CACHE_UNITS.get(vendor, {})}
+    units = {"input_tokens": 17.0, "output_tokens": 4.0, **PARTS.get(vendor, {})}
     assert reply.cost.units == units
     assert reply.model
 
@@ -95,6 +111,21 @@ def test_builds_the_body_of_google(drive: VendorDrive) -> None:
     drive(flow("google", TEXT, model="gemini-flash-latest"), ok(CANDIDATE))
     assert drive.requests[1].url.path.startswith("/v1beta/")
     assert drive.body()["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+
+
+@pytest.mark.parametrize("reasoning", [None, "none", 100, "low", "high", 24_576])
+def test_the_bound_of_google_covers_the_thoughts_that_are_allowed(
+    drive: VendorDrive, reasoning: str | int | None
+) -> None:
+    """Given any level of reasoning, then the reserved output covers the answer and its thoughts."""
+    operation = replace(JSON_TEXT, reasoning=reasoning)
+    drive(flow("google", operation), ok(CANDIDATE))
+    config = drive.body()["generationConfig"]
+    model = next(model for model in VENDOR.models if model.id == "gemini-3.8-flash")
+    units = VENDOR.bounds[TextRequest].units(operation, model)
+    assert units is not None
+    allowed = config["maxOutputTokens"] + config["thinkingConfig"]["thinkingBudget"]
+    assert allowed <= units["output_tokens"] <= allowed + 16
 
 
 def test_builds_the_body_of_aws(drive: VendorDrive) -> None:
@@ -151,6 +182,25 @@ def test_drops_a_refused_tier(drive: VendorDrive, vendor: str, words: str, field
     assert [field in drive.body(place) for place in (0, 1)] == [True, False]
     drive(flow(vendor, TEXT, refusals=refusals), ok(ANSWERS[vendor]))
     assert field not in drive.body()
+
+
+@pytest.mark.parametrize(
+    ("vendor", "words", "flex"),
+    [
+        ("openai", "Unsupported value: 'service_tier'.", {"service_tier": "flex"}),
+        ("aws", "This model does not support the requested service tier.",
+         {"serviceTier": {"type": "flex"}}),
+        ("google", "Unsupported value of service_tier for this model.", {"serviceTier": "flex"}),
+    ],
+)  # fmt: skip
+def test_a_refused_flex_tier_is_final(
+    drive: VendorDrive, vendor: str, words: str, flex: dict[str, Any]
+) -> None:
+    """Given the flex tier at a vendor that refuses it, then no dearer tier is asked instead."""
+    with pytest.raises(ProviderError) as refused:
+        drive(flow(vendor, TEXT, tier="flex"), refuse(vendor, words))
+    assert refused.value.code is REFUSED
+    assert drive.body().items() >= flex.items()
 
 
 def test_uses_the_beta_version_for_an_unknown_field(

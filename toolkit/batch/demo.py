@@ -53,10 +53,6 @@ class _LineStream(TextIOBase):
 def run_demo(topic: str, out: Path) -> bool:
     """Run the notebook, then print its nodes, its review and the paths of its results.
 
-    Args:
-        topic: subject of the card and of the spoken summary.
-        out: folder for the results, the engine's data and the executed notebook.
-
     Returns:
         whether the review passed.
     """
@@ -76,7 +72,7 @@ def run_demo(topic: str, out: Path) -> bool:
 
 
 def _execute_notebook(topic: str, out: Path, executed: Path, console: Console) -> None:
-    source = KernelSource(fork=True, spares=0, renew_after=1)
+    source = KernelSource(fork=True, spares=0)
     with closing(source), warnings.catch_warnings():
         # As papermill will request it. The kernel imports its modules while this process does.
         prepare_python(source, PRELOADS)

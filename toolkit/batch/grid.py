@@ -20,7 +20,7 @@ Grid = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 
 def read_defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the plain values that the cell tagged `parameters` assigns."""
+    """Read the variables of the cell tagged `parameters`; a value that is no literal is None."""
     defaults: dict[str, Any] = {}
     for tree in parse_cells(notebook, tag="parameters"):
         for node in tree.body:

@@ -73,7 +73,7 @@ class NotebookTemplate:
         ]
 
     def create_job(self, parameters: Parameters) -> NotebookJob:
-        """Create a row with its name and the fingerprint of notebook, kernel and parameters."""
+        """Create a row: its file name, and a fingerprint of the notebook, kernel and parameters."""
         content = json.dumps([self._content, self.kernel, parameters], sort_keys=True)
         fingerprint = hashlib.sha256(content.encode()).hexdigest()
         words = "-".join(f"{name}-{value}" for name, value in parameters.items())
@@ -104,12 +104,9 @@ def load_outcome(job: NotebookJob, out: Path) -> RowOutcome | None:
 
 @dataclass(frozen=True, slots=True)
 class KernelWish:
-    """The kernel that a notebook runs in.
+    """The requirements of a notebook for its kernel.
 
     Attributes:
-        name: name of the kernel's kind.
-        source: source of kernels.
-        preload: imports that the kernel may have done.
         timeout: maximum seconds of all cells together.
         folder: working folder of the kernel. Default: None, the folder of this process.
         environment: variables that only this notebook has.
@@ -139,7 +136,7 @@ def run_job(
     wish: KernelWish,
     stopped: threading.Event,
 ) -> RowOutcome | None:
-    """Run one row and keep its notebook. Returns None if the batch was stopped before its end."""
+    """Run one row and save its notebook; return None if it failed after a stop of the batch."""
     execution = execute_notebook(
         template.notebook,
         job.parameters,
@@ -151,7 +148,7 @@ def run_job(
 
 
 def describe_origin(template: NotebookTemplate, out: Path) -> str:
-    """Return the path of a batch's notebook for its results.
+    """Return the path of a batch's notebook, as its results state it.
 
     The path is relative to the results, so that a shared folder reveals no path of this machine.
     """
@@ -175,7 +172,7 @@ def execute_notebook(
 
 
 def keep_notebook(job: NotebookJob, out: Path, execution: ExecutedNotebook) -> RowOutcome:
-    """Keep an executed notebook in the folder of its batch; return its row."""
+    """Save an executed notebook in the folder of its batch; return the outcome of its row."""
     status: RowStatus = "failed" if execution.error else "completed"
     execution.notebook.metadata[METADATA_KEY] = {
         "fingerprint": job.fingerprint,

@@ -26,12 +26,11 @@ from papermill.engines import Engine, papermill_engines
 from papermill.log import logger
 
 from toolkit.batch.imports import find_preloads
-from toolkit.batch.kernel.protocols import LAUNCHER, KernelRequest, NotWarmError
+from toolkit.batch.kernel.fork_server import LAUNCHER, KernelRequest, NotWarmError
 from toolkit.batch.kernel.sources import KernelSource
 from toolkit.batch.records import IN_BATCH_VARIABLE
 
 ENGINE_NAME = "toolkit-warm"
-RENEW_AFTER = 500
 GRACE_S = 2.0  # for the last actions of a notebook, such as its exit handlers
 POLL_INTERVAL_S = 0.003
 ANSWER_TIMEOUT_S = 0.2
@@ -69,7 +68,7 @@ class WarmProvisioner(LocalProvisioner):
         await super().send_signal(signum)
 
     async def shutdown_requested(self, restart: bool = False) -> None:
-        """Notice its end at once, because its manager checks only every 0.1 s."""
+        """Wait up to 1 s for the end of the kernel, because its manager checks only every 0.1 s."""
         del restart
         for _ in range(round(GRACE_S / 2 / POLL_INTERVAL_S)):
             if await self.poll() is not None:
@@ -78,14 +77,14 @@ class WarmProvisioner(LocalProvisioner):
 
 
 class WarmClient(PapermillNotebookClient):
-    """Papermill's client, with kernels from a source."""
+    """Papermill's client, which runs a notebook, with prepared kernels from a source."""
 
     source: KernelSource
     preload: tuple[str, ...]
     environment: Mapping[str, str]
 
     def create_kernel_manager(self) -> KernelManager:
-        """Create a manager whose kernel is from the source, or any other if it is not IPython."""
+        """Create a manager that takes an IPython kernel from the source, and starts any other."""
         manager: KernelManager = super().create_kernel_manager()
         if manager.kernel_spec is None or LAUNCHER not in manager.kernel_spec.argv:
             return manager
@@ -100,7 +99,7 @@ class WarmClient(PapermillNotebookClient):
         return manager
 
     def execute(self, **kwargs: Any) -> Any:
-        """Run the notebook from its kernel's start to its end."""
+        """Run all cells of the notebook in a kernel that is then ended; return the notebook."""
         self.reset_execution_trackers()
         with self.setup_kernel(**kwargs):
             self.papermill_execute_cells()
@@ -147,7 +146,7 @@ class WarmClient(PapermillNotebookClient):
             client.execute(code, silent=True, store_history=False)
 
     async def _await_kernel(self, client: Any) -> None:
-        """Ask the kernel for its name until it answers and its published messages arrive.
+        """Ask the kernel for its name until it answers and its messages arrive, or raise an error.
 
         A kernel welcomes a new listener. An older kernel does not, so its idle message is awaited.
         """
@@ -184,17 +183,13 @@ class WarmEngine(Engine):
         environment: Mapping[str, str] = NO_VARIABLES,
         **kwargs: Any,
     ) -> Any:
-        """Run a notebook.
+        """Run a notebook for papermill in a kernel from a source of kernels, and return it.
 
         Args:
-            nb_man: papermill's record of the run.
-            kernel_name: name of the kernel.
             start_timeout: maximum seconds until a kernel answers.
-            execution_timeout: maximum seconds of a cell.
             source: source of kernels. Default: a source that lives as long as this process.
             preload: imports that kernels may have done. Default: the imports of the notebook.
             environment: variables that only this notebook has.
-            kwargs: traits of the client.
         """
         for name in ("input_path", "startup_timeout"):
             kwargs.pop(name, None)
@@ -216,7 +211,7 @@ class WarmEngine(Engine):
 @cache
 def get_shared_source() -> KernelSource:
     """Return the source for callers that name none: papermill's command line and API."""
-    source = KernelSource(fork=True, spares=1, renew_after=RENEW_AFTER)
+    source = KernelSource(fork=True, spares=1)
     atexit.register(source.close)
     return source
 

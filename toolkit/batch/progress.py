@@ -46,7 +46,7 @@ class BatchProgress:
             self._write_line("", "\n")
 
     def format_line(self) -> str:
-        """Write the progress in one line."""
+        """Return the progress in one line: rows, failures, time and remaining time."""
         spent = time.monotonic() - self._started
         remaining = spent / self._count * (self._total - self._count) if self._count else None
         failed = f", {self._failures} failed" if self._failures else ""

@@ -62,7 +62,7 @@ def read_records(notebook: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_plain_number(value: object) -> object:
-    """Convert a number of NumPy to a number of Python."""
+    """Convert a number of NumPy to a number of Python; raise TypeError for other values."""
     item = getattr(value, "item", None)
     if item is None:
         raise TypeError

@@ -21,11 +21,11 @@ from toolkit.batch.notebook_job import (
     load_outcome,
     run_job,
 )
-from toolkit.batch.options import BatchOptions
 from toolkit.batch.progress import BatchProgress
 from toolkit.batch.records import RESERVED_NAMES
 from toolkit.batch.remote.executors import (
     DEFAULT_MAX_COST_USD,
+    BatchOptions,
     EngineChoice,
     ExecutorFactory,
     choose_workers,
@@ -49,7 +49,6 @@ def run(
     resume: bool = True,
     preload: Sequence[str] | None = None,
     fork: bool = True,
-    renew_after: int = papermill_engine.RENEW_AFTER,
     progress: bool = True,
     dask: str | None = None,
     executor: str | ExecutorFactory | None = None,
@@ -74,7 +73,6 @@ def run(
         preload: imports of kernels before the notebook starts, as `module` or `module:name`.
             Default: the notebook's top-level imports from installed packages.
         fork: whether kernels may be forked, if the platform allows it.
-        renew_after: number of notebooks after which the process they are forked from is replaced.
         progress: whether to report progress on standard error.
         dask: address of a Dask scheduler, on whose workers notebooks run (the extra `dask`).
         executor: factory of a `concurrent.futures.Executor` on whose workers they run instead: a
@@ -112,7 +110,6 @@ def run(
             resume,
             None if preload is None else tuple(preload),
             fork,
-            renew_after,
             choose_workers(dask, executor, choice),
         ),
         grid,
@@ -122,16 +119,14 @@ def run(
 
 
 def run_batch(batch: BatchOptions, grid: Grid, *, progress: bool = True) -> list[RowOutcome]:
-    """Run a batch and write its table.
+    """Run a batch, write its table, and return the outcome of each row.
 
     Raises:
         RequestError: if the notebook or the grid cannot be used; nothing was run then.
         KeyboardInterrupt: if it was stopped; the table is written then, too.
     """
-    if batch.worker_count < 1 or batch.renew_after < 1:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST, "`workers` and `renew_after` must be at least 1."
-        )
+    if batch.worker_count < 1:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "`workers` must be at least 1.")
     template = NotebookTemplate(batch.notebook)
     jobs = [template.create_job(row) for row in load_rows(grid, read_defaults(template.notebook))]
     batch.out.mkdir(parents=True, exist_ok=True)
@@ -166,7 +161,7 @@ def _run_jobs(
     jobs: Sequence[NotebookJob],
     add: Callable[[NotebookJob, RowOutcome], None],
 ) -> None:
-    """Run the remaining jobs and report each as it ends; when stopped, kill those that run."""
+    """Run the remaining notebooks and report each as it ends; a stop kills the running ones."""
     if not jobs:
         return
     preload = find_preloads(template.notebook) if batch.preload is None else batch.preload
@@ -177,7 +172,7 @@ def _run_jobs(
         return
     papermill_engine.register_engine()
     workers = min(batch.worker_count, len(jobs))
-    source = KernelSource(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
+    source = KernelSource(fork=batch.fork, spares=workers)
     wish = KernelWish(template.kernel, source, preload, batch.timeout)
     stopped, lock = threading.Event(), threading.Lock()
 

@@ -19,13 +19,11 @@ RowStatus = Literal["completed", "failed", "not run"]
 
 @dataclass(frozen=True, slots=True)
 class RowOutcome:
-    """The outcome of one row.
+    """The outcome of one row of a batch: one notebook with one set of parameters.
 
     Attributes:
-        parameters: parameters of the grid.
         path: path of the executed notebook, in the folder of the batch.
         status: completed, failed (kept with its error), or not run because the batch was stopped.
-        error: the error, in one line.
         seconds: duration, the start of its kernel included.
         recorded: values that the notebook recorded.
         reused: whether the outcome is from an earlier batch.
@@ -95,7 +93,7 @@ def write_results(out: Path, outcomes: Sequence[RowOutcome], report: Mapping[str
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace a file by another, completely or not at all."""
+    """Write a text to a file in place of its content, completely or not at all."""
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(text, encoding="utf-8")
     os.replace(fresh, path)

@@ -3,7 +3,7 @@
 import logging
 import pkgutil
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # worker processes import functions from here, and few need the rest
@@ -24,17 +24,21 @@ _REGISTRY_ORDER = (
 )
 
 
-def load_capabilities() -> "list[Capability]":
+def load_capabilities(installed: EntryPoints | None = None) -> "list[Capability]":
     """Load all capabilities: built-in in registry order, then installed capabilities by name.
 
     An installed capability that fails to load, or has the name of another, is logged and skipped,
     so that the others still work.
 
+    Args:
+        installed: all entry points. Default: the entry points are listed, which takes long.
+
     >>> [capability.name for capability in load_capabilities()][:2]
     ['image.generate@1', 'research.gather@1']
     """
     capabilities = {capability.name: capability for capability in _load_built_in()}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    points = entry_points(group=GROUP) if installed is None else installed.select(group=GROUP)
+    for point in sorted(points, key=lambda point: point.name):
         capability = _load_entry_point(point)
         if capability is None:
             continue

@@ -23,8 +23,6 @@ def draw_card(
     """Lay a card out and draw it.
 
     Args:
-        fields: fields of the capability's input, except the picture.
-        picture: bytes of the card's picture, if any.
         upstream: artifacts that its body may have been filled from.
 
     Returns:
@@ -83,7 +81,10 @@ def draw_card(
 
 
 def prepare_body(body: str, upstream: Sequence[ArtifactBytes]) -> str:
-    """Return the body for the card: the caller's unchanged, or the first sentences of upstream."""
+    """Return the body for the card: the caller's, or the first sentences of upstream texts.
+
+    A body that equals the joined upstream texts, up to its length, was filled from them.
+    """
     texts = _find_texts(upstream) if body else []
     if not body or "\n\n".join(text for _, text in texts)[: len(body)] != body:
         return clean(body)

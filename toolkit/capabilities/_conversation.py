@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, build_id_pattern
-from toolkit.plugins import Blob, ProviderError
+from toolkit.media.pictures import measure_pictures
+from toolkit.plugins import Blob, Flow, ProviderError, run_in_process
 from toolkit.plugins.conversation import Picture, Tool, ToolCall, Turn
 
 MAX_MESSAGES, MAX_IMAGES, MAX_TOOLS = 1_000, 20, 128
@@ -82,14 +83,14 @@ class Message(Request):
 
     @property
     def text(self) -> str:
-        """The texts of the message, joined."""
+        """The texts of the message, joined by blank lines."""
         if isinstance(self.content, str):
             return self.content
         return "\n\n".join(part.text for part in self.content if isinstance(part, MessageText))
 
     @property
     def image_ids(self) -> list[str]:
-        """The artifacts of the pictures of the message."""
+        """The ids of the artifacts of the message's pictures."""
         parts = self.content if isinstance(self.content, list) else []
         return [part.artifact_id for part in parts if isinstance(part, ImagePart)]
 
@@ -127,7 +128,7 @@ class ToolRequest(Record):
 
 
 def iter_image_ids(messages: list[Message]) -> Iterator[str]:
-    """Yield the artifacts of all pictures of a conversation."""
+    """Yield the ids of the artifacts of all pictures of a conversation."""
     for message in messages:
         yield from message.image_ids
 
@@ -152,20 +153,35 @@ def check_pictures(blobs: Sequence[Blob]) -> None:
         )
 
 
-def make_pictures(ids: list[str], blobs: Mapping[str, Blob]) -> tuple[Picture, ...]:
-    """Make the pictures of artifacts; without bytes if the operation is only priced."""
-    return tuple(
-        Picture(blobs[id].media_type, blobs[id].data) if id in blobs else Picture() for id in ids
-    )
+def load_pictures(ids: list[str], blobs: Mapping[str, Blob]) -> Flow[dict[str, Picture]]:
+    """Check the pictures of artifacts (`check_pictures`); return them by id, with their sizes.
+
+    Raises:
+        ProviderError: `PROVIDER_REJECTED`, as for `check_pictures`.
+    """
+    if not ids:
+        return {}
+    found = {id: blobs[id] for id in ids}
+    check_pictures([*found.values()])
+    sizes = yield from run_in_process(measure_pictures, [blob.data for blob in found.values()])
+    return {
+        id: Picture(blob.media_type, blob.data, size)
+        for (id, blob), size in zip(found.items(), sizes, strict=True)
+    }
 
 
-def make_turns(messages: list[Message], blobs: Mapping[str, Blob]) -> tuple[Turn, ...]:
-    """Make the turns of a conversation, without its system messages."""
+def find_pictures(ids: list[str], pictures: Mapping[str, Picture]) -> tuple[Picture, ...]:
+    """Return the picture of each id, or an empty picture if it was not loaded, as for a price."""
+    return tuple(pictures.get(id, Picture()) for id in ids)
+
+
+def make_turns(messages: list[Message], pictures: Mapping[str, Picture]) -> tuple[Turn, ...]:
+    """Convert messages to the turns of a vendor's request, without the system messages."""
     return tuple(
         Turn(
             role=message.role,
             text=message.text,
-            pictures=make_pictures(message.image_ids, blobs),
+            pictures=find_pictures(message.image_ids, pictures),
             tool_calls=tuple(
                 ToolCall(call.id, call.name, call.arguments, call.signature)
                 for call in message.tool_calls

@@ -56,7 +56,7 @@ _KNOWN_KEYWORDS = {*_SCHEMA_KEYWORDS, *_ASSERTIONS, *_ANNOTATIONS, "$ref"}
 
 
 class BoundedSchema(NamedTuple):
-    """A schema with a bounded check.
+    """A JSON schema that is checked in a bounded number of steps.
 
     Attributes:
         plain: schema with every reference written out and without annotations. Its callers
@@ -244,7 +244,7 @@ def _spell_path(path: Iterable[str | int]) -> str:
 
 
 def _count_values(value: object) -> int:
-    """Count the values and names in a value."""
+    """Count the items and members within a value, at any depth."""
     return sum(1 + _count_values(child) for child in _list_children(value))
 
 
@@ -254,7 +254,7 @@ def is_cheap(text: str, schema: JsonObject) -> bool:
 
 
 def read_answer(text: str, schema: JsonObject) -> tuple[object, str]:
-    """Read the JSON in an answer and validate it. Runs in a worker process, too.
+    """Read the JSON in an answer, and validate it against a schema.
 
     Returns:
         the value, and its text with each member on a line.

@@ -12,7 +12,7 @@ _MARKDOWN_MARKS = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+)|\*\*|__|`", r
 
 
 def clean(text: str) -> str:
-    """Remove control characters and lone surrogates, which no store or page can hold.
+    """Remove control characters, lone surrogates and outer white space; end lines with a line feed.
 
     >>> clean("tide\\x00 mill\\r\\n")
     'tide mill'

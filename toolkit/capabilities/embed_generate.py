@@ -74,7 +74,7 @@ class EmbedOutput(Record):
 
 
 def build_request(fields: EmbedInput) -> EmbedRequest:
-    """Build the operation of the first texts, to price it."""
+    """Build the request for the first texts, or for assumed texts of an artifact, to price it."""
     texts = tuple(fields.texts[:BATCH]) or ("x" * 1_000,) * BATCH
     return _build_batch(fields, texts)
 
@@ -84,7 +84,7 @@ def _build_batch(fields: EmbedInput, texts: tuple[str, ...]) -> EmbedRequest:
 
 
 def embed_texts(call: Call[EmbedInput]) -> Flow[Result]:
-    """Request the vectors of all texts, some at a time, and join them to a matrix.
+    """Request the vectors of all texts, up to 96 at a time, and join them to a matrix.
 
     Raises:
         ProviderError: `PROVIDER_REJECTED` for an artifact without texts. `INVALID_OUTPUT` if
@@ -111,11 +111,7 @@ def embed_texts(call: Call[EmbedInput]) -> Flow[Result]:
         message = "Vectors of one input came from different models; pin a model and try again."
         raise ProviderError(ErrorCode.INVALID_OUTPUT, message)
     model, dimensions = shapes.pop()
-    output: dict[str, object] = {
-        "count": len(texts),
-        "dimensions": dimensions,
-        "model": model,
-    }
+    output: dict[str, object] = {"count": len(texts), "dimensions": dimensions, "model": model}
     data = write_npy(b"".join(parts), len(texts), dimensions)
     return Result(output, Blob(data, MEDIA_TYPE, dict(output)))
 
@@ -123,7 +119,7 @@ def embed_texts(call: Call[EmbedInput]) -> Flow[Result]:
 def read_texts(data: bytes) -> list[str]:
     """Read the texts of an artifact: a JSON list, JSON lines, or lines of text.
 
-    An object of JSON lines gives its member `text`.
+    An object in the list or on a line gives its member `text`.
 
     >>> read_texts(b'["a", "b"]'), read_texts(b'{"text": "a"}'), read_texts(b"a")
     (['a', 'b'], ['a'], ['a'])
@@ -161,7 +157,7 @@ def _read_line(line: str) -> object:
 
 
 def write_npy(data: bytes, rows: int, columns: int) -> bytes:
-    """Write a matrix of 32-bit floats in NumPy's format (NEP 1, version 1.0).
+    """Return a matrix of 32-bit floats as a file in NumPy's format (NEP 1, version 1.0).
 
     >>> len(write_npy(bytes(8), 1, 2))
     136

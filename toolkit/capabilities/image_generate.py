@@ -52,7 +52,7 @@ class ImageOutput(Record):
 
 
 def build_request(fields: ImageInput) -> ImageRequest:
-    """Build the only operation of an input."""
+    """Build the request for an image from an input, to price it and to send it."""
     return ImageRequest(**fields.model_dump())
 
 
@@ -60,7 +60,7 @@ def generate_image(call: Call[ImageInput]) -> Flow[Result]:
     """Request an image, and check that the reply is an image.
 
     Raises:
-        ProviderError: `INVALID_OUTPUT` if it is not.
+        ProviderError: `INVALID_OUTPUT` if the reply is no image.
     """
     reply = yield from request_operation(build_request(call.input))
     try:

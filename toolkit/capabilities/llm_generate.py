@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -20,14 +21,15 @@ from toolkit.capabilities._conversation import (
     MAX_IMAGES,
     MAX_MESSAGES,
     MAX_TOOLS,
+    PICTURE_TYPES,
     ArtifactId,
     Message,
     NamedTool,
     ToolFunction,
     ToolRequest,
-    check_pictures,
+    find_pictures,
     iter_image_ids,
-    make_pictures,
+    load_pictures,
     make_tools,
     make_turns,
 )
@@ -48,7 +50,7 @@ from toolkit.plugins import (
     request_operation,
     run_in_process,
 )
-from toolkit.plugins.conversation import Turn
+from toolkit.plugins.conversation import Picture, Turn
 from toolkit.plugins.fencing import fence_text
 
 MAX_REASONING_TOKENS = 32_768
@@ -89,8 +91,7 @@ class LlmInput(Request):
         description="how freely to choose words; only sent where given, as some models refuse it",
     )
     output_schema: JsonObject | None = Field(
-        default=None,
-        description="JSON schema that the answer must match; without recursion",
+        default=None, description="JSON schema that the answer must match; without recursion"
     )
 
     messages: list[Message] = Field(
@@ -102,7 +103,8 @@ class LlmInput(Request):
     images: list[ArtifactId] = Field(
         default_factory=list,
         max_length=MAX_IMAGES,
-        description="ids of artifacts: PNG, JPEG, WebP or GIF pictures that the model is shown",
+        description="ids of artifacts: PNG, JPEG, WebP or GIF pictures that the model is shown; "
+        "upstream fills it",
         json_schema_extra=_FOR_CALLERS,
     )
     tools: list[ToolFunction] = Field(
@@ -187,7 +189,7 @@ class LlmInput(Request):
 
     @property
     def image_ids(self) -> list[str]:
-        """The artifacts of all pictures that the model is shown."""
+        """The ids of the artifacts of all pictures that the model is shown."""
         return [*self.images, *iter_image_ids(self.messages)]
 
     @field_validator("output_schema")
@@ -215,19 +217,25 @@ class LlmOutput(Record):
     reasoning: str = Field(
         default="", description="a summary of the model's reasoning, if its provider returns one"
     )
+    usage: dict[str, float] = Field(
+        default_factory=dict,
+        description="billed tokens by class: `input_tokens` with their parts `cached_input_tokens`,"
+        " `cache_write_tokens` and `image_tokens`; `output_tokens` with `reasoning_tokens`",
+    )
 
 
-def build_request(fields: LlmInput, blobs: Mapping[str, Blob] | None = None) -> TextRequest:
-    """Build the only operation of an input.
+def build_request(
+    fields: LlmInput, shown: Mapping[str, Picture] = MappingProxyType({})
+) -> TextRequest:
+    """Build the request for text from an input, to price it and to send it.
 
     Args:
-        fields: the input.
-        blobs: the pictures by the ids of their artifacts; None to price the operation without them.
+        shown: the pictures by the ids of their artifacts; empty to price the operation.
     """
     rule, material = fence_text(fields.context) if fields.context.strip() else ("", "")
     prompt = "\n\n".join(part for part in (fields.objective, material) if part)
-    pictures = make_pictures(fields.images, blobs or {})
-    turns = make_turns(fields.messages, blobs or {})
+    pictures = find_pictures(fields.images, shown)
+    turns = make_turns(fields.messages, shown)
     if turns and (material or pictures):
         turns = (*turns, Turn("user", material, pictures))
     elif pictures:
@@ -248,7 +256,7 @@ def build_request(fields: LlmInput, blobs: Mapping[str, Blob] | None = None) -> 
         reasoning=fields.reasoning,
         stop=tuple(fields.stop),
         seed=fields.seed,
-        stream=True,
+        may_stream=True,
         # Truncated JSON is worthless, so its cap never falls.
         cap_may_fall="max_tokens" not in fields.model_fields_set and fields.output_schema is None,
     )
@@ -277,19 +285,17 @@ def answer_unchecked(call: Call[LlmInput]) -> Flow[Result]:
     Raises:
         ProviderError: as for `generate_text`, except for the schema.
     """
-    check_pictures([call.blobs[id] for id in call.input.image_ids])
-    reply = yield from request_operation(build_request(call.input, call.blobs))
+    shown = yield from load_pictures(call.input.image_ids, call.blobs)
+    reply = yield from request_operation(build_request(call.input, shown))
     text = read_answer_text(reply, call.input.max_tokens)
     calls = [asdict(asked) for asked in reply.tool_calls]
-    output: dict[str, object] = {
-        "text": text,
-        "finish_reason": reply.finish,
-        "model": reply.model,
-    }
+    output: dict[str, object] = {"text": text, "finish_reason": reply.finish, "model": reply.model}
     if calls:
         output["tool_calls"] = calls
     if reply.reasoning:
         output["reasoning"] = clean(reply.reasoning)
+    if reply.cost.units:
+        output["usage"] = reply.cost.units
     metadata = {"model": reply.model, "finish_reason": reply.finish}
     if not text:
         return Result(output, Blob(json.dumps(calls).encode(), "application/json", metadata))
@@ -297,7 +303,7 @@ def answer_unchecked(call: Call[LlmInput]) -> Flow[Result]:
 
 
 def read_answer_text(reply: TextReply, max_tokens: int) -> str:
-    """Return the text of a reply, unless it is a refusal or empty.
+    """Return the text of a reply, or "" if it only asks for tools; reject any other empty reply.
 
     Raises:
         ProviderError: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer.
@@ -324,7 +330,10 @@ def read_answer_text(reply: TextReply, max_tokens: int) -> str:
 
 
 def _match_schema(schema: JsonObject, text: str, finish: str) -> Flow[tuple[object, str]]:
-    """Read and validate the JSON of an answer, in this process if that is certainly quick."""
+    """Return the JSON value of an answer and its text, if it matches the schema, or reject it.
+
+    The check runs in a worker process unless it is certainly quick.
+    """
     cut = finish == "length"
     try:
         if is_cheap(text, schema):
@@ -346,7 +355,10 @@ CAPABILITY = Capability(
     flow=generate_text,
     operation=TextRequest,
     default_provider="minimax",
-    accepts={"context": InputBinding(("text/*", "application/json"), "text")},
+    accepts={
+        "context": InputBinding(("text/*", "application/json"), "text"),
+        "images": InputBinding(PICTURE_TYPES, "artifacts"),
+    },
     artifact_fields=("images", "messages"),
     produces="text/plain",
     estimate=build_request,

@@ -66,7 +66,7 @@ class ResearchInput(Request):
 
 
 class ResearchSection(Record):
-    """A part of what was found."""
+    """A titled part of the facts on a topic."""
 
     title: str = Field(description="its heading, or the article it is from")
     text: str = Field(description="plain text")
@@ -134,7 +134,10 @@ def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
 def _read_pages(
     source: Encyclopedia, topic: str, limit: int
 ) -> Flow[tuple[list[EncyclopediaArticle], list[str]]]:
-    """Read the main article, whole, and the summaries of others on the topic; collect warnings."""
+    """Read the main article, whole, and the summaries of others on the topic.
+
+    Returns the articles, the main article first, and warnings; no articles if none fits the topic.
+    """
     hits = yield from source.search(topic, limit + EXTRA_HITS)
     main, fit = yield from _find_main(source, topic, hits[:MAX_CANDIDATES])
     if main is None:
@@ -159,7 +162,10 @@ def _read_pages(
 def _find_main(
     source: Encyclopedia, topic: str, hits: list[SearchHit]
 ) -> Flow[tuple[EncyclopediaArticle | None, float]]:
-    """Find the first article that is on the topic, else the article that is closest to it."""
+    """Find the first article on the topic, else the closest, with its fit from 0 to 1.
+
+    Returns None as the article if none fits by `MIN_FIT` at least.
+    """
     best: EncyclopediaArticle | None = None
     best_fit = MIN_FIT
     for hit in hits:
@@ -175,7 +181,7 @@ def _find_main(
 
 
 def _rate_fit(topic: str, hit: SearchHit, page: EncyclopediaArticle) -> float:
-    """Rate whether an article is on the topic, because a search finds something for any words."""
+    """Rate how well an article fits a topic, 0 to 1, because a search finds something for any."""
     opening = f"{_join_opening(page)} {hit.excerpt}"
     share = _measure_share(topic, opening)
     is_named = all(word in _fold_text(topic) for word in _extract_stems(page.title))
@@ -196,7 +202,10 @@ def _measure_share(topic: str, text: str) -> float:
 
 
 def _extract_stems(text: str) -> list[str]:
-    """Return the stems of a topic's words, without small words that are in every text."""
+    """Return the folded beginnings of a topic's longer words, so that inflected forms match.
+
+    Short words are left out unless they are in upper case. Without others, the topic is one word.
+    """
     words = [w for w in re.findall(r"\w+", text) if len(w) > 3 or (len(w) > 1 and w.isupper())]
     stems = (_fold_text(word) for word in words or [text])
     return [stem[: max(4, len(stem) - 2)] for stem in stems]
@@ -231,7 +240,10 @@ def _build_request(topic: str, text: str) -> TextRequest:
 
 
 def _synthesize(request: TextRequest) -> Flow[tuple[str | None, str]]:
-    """Request the synthesis, or return a warning, because the facts are useful without it."""
+    """Request the synthesis; return it and "", or None and a warning if there is none.
+
+    A failure is no error, because the facts are useful without the synthesis.
+    """
     try:
         reply = yield from request_operation(request)
     except (ProviderError, WorkError) as error:

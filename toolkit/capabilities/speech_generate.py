@@ -58,7 +58,7 @@ class SpeechOutput(Record):
 
 
 def build_request(fields: SpeechInput) -> SpeechRequest:
-    """Build the only operation of an input."""
+    """Build the request for speech from an input, to price it and to send it."""
     return SpeechRequest(text=fields.text, voice=fields.voice, speed=fields.speed)
 
 
@@ -66,7 +66,7 @@ def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
     """Request spoken text, and check that the reply is an MP3 that plays.
 
     Raises:
-        ProviderError: `INVALID_OUTPUT` if it is not.
+        ProviderError: `INVALID_OUTPUT` if the reply is no playable MP3.
     """
     fields = call.input
     reply = yield from request_operation(build_request(fields))

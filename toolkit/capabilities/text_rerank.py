@@ -37,12 +37,12 @@ class RerankOutput(Record):
 
 
 def build_request(fields: RerankInput) -> RerankRequest:
-    """Build the only operation of an input."""
+    """Build the request for ranking from an input, to price it and to send it."""
     return RerankRequest(query=fields.query, documents=tuple(fields.documents))
 
 
 def rerank_documents(call: Call[RerankInput]) -> Flow[Result]:
-    """Request the relevance of the documents."""
+    """Request the relevance of each document to the query, and rank the documents by it."""
     reply = yield from request_operation(build_request(call.input))
     scores = [round(score, 6) for score in reply.scores]
     output: dict[str, object] = {

@@ -4,10 +4,10 @@ import json
 
 from pydantic import Field
 
-from toolkit.capabilities._reference_audio import measure_reference
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, build_id_pattern
+from toolkit.media.sounds import measure_sound
 from toolkit.plugins import (
     Blob,
     Call,
@@ -20,6 +20,26 @@ from toolkit.plugins import (
     request_operation,
     run_in_process,
 )
+
+MAX_REFERENCE_BYTES = 20_000_000
+MIN_REFERENCE_MS, MAX_REFERENCE_MS = 10_000, 300_000
+
+
+def measure_reference(data: bytes) -> tuple[str, int | None]:
+    """Return the media type of reference audio, and its length in milliseconds, None if unknown.
+
+    Raises:
+        ValueError: the data is no audio, too large, too short or too long; the text says which.
+    """
+    if len(data) > MAX_REFERENCE_BYTES:
+        raise ValueError(f"is {len(data)} bytes; at most {MAX_REFERENCE_BYTES} are accepted")
+    try:
+        media_type, duration = measure_sound(data)
+    except ValueError:
+        raise ValueError("is not a readable MP3, M4A or WAV file") from None
+    if duration is not None and not MIN_REFERENCE_MS <= duration <= MAX_REFERENCE_MS:
+        raise ValueError(f"lasts {duration / 1000:.1f} s, and 10 s to 5 min are taken")
+    return media_type, duration
 
 
 class CloneInput(Request):
@@ -46,7 +66,7 @@ class CloneOutput(Record):
 
 
 def build_request(fields: CloneInput) -> CloneRequest:
-    """Build the operation of an input without the audio, because its price needs no audio."""
+    """Build the request for a voice without its audio, to price it; the audio has no influence."""
     return CloneRequest(name=fields.name, audio=b"", media_type="audio/mpeg")
 
 

@@ -1,6 +1,7 @@
 """A cassette: the recorded answers to each request, the replay position, and new answers."""
 
 import asyncio
+import json
 import logging
 import os
 import threading
@@ -10,7 +11,7 @@ from typing import Literal, Self
 
 import httpx
 
-from toolkit.cassettes import outcomes, yaml_file
+from toolkit.cassettes import yaml_file
 from toolkit.cassettes.matching import RequestKey, compute_request_key
 from toolkit.cassettes.scrubbing import Scrubber
 from toolkit.cassettes.yaml_file import HandMadeAnswer, RecordedExchange
@@ -21,6 +22,10 @@ CassetteMode = Literal["replay", "record", "auto"]
 _MODES: tuple[CassetteMode, ...] = ("replay", "record", "auto")
 
 log = logging.getLogger(__name__)
+_JOB_FAILED = frozenset({"FAILED", "CANCELLED", "TIMED_OUT"})
+_JOB_UNDER_WAY = frozenset({"IN_QUEUE", "IN_PROGRESS", "RUNNING"})
+# The voice exists already, so the caller's request is fulfilled.
+_VOICE_EXISTS = 2039
 
 
 class Cassette:
@@ -61,7 +66,6 @@ class Cassette:
 
         Args:
             path: path of the file. `record` starts over: the first success replaces its content.
-            mode: `replay`, `record` or `auto`.
 
         Raises:
             ServiceError: `UNAVAILABLE` for a file that is missing, damaged, of a later version or
@@ -99,7 +103,10 @@ class Cassette:
         return compute_request_key(request, self._scrubber)
 
     def replay_response(self, key: RequestKey) -> httpx.Response | None:
-        """Return the next recorded answer to this request, or None if it has no answer."""
+        """Return the next recorded answer to this request, or None if it has no answer.
+
+        The last answer repeats, unless it says that a job still runs: then None is returned.
+        """
         exchanges = self._exchanges.get(key, ())
         if not exchanges:
             return None
@@ -109,7 +116,7 @@ class Cassette:
             return exchanges[turn].to_response()
         last = exchanges[-1].to_response()
         # Repeating "still running" would make the caller wait forever.
-        return None if outcomes.is_job_running(key.url, last) else last
+        return None if is_job_running(key.url, last) else last
 
     def make_miss_error(self, key: RequestKey) -> ProviderError:
         """Make the error for a request that is not recorded."""
@@ -122,7 +129,7 @@ class Cassette:
         )
 
     def reserve_position(self) -> int:
-        """Reserve the position of a request before it is sent; the file is in this order."""
+        """Return the next position in the file; the order of the file is that of these calls."""
         self._last_position += 1
         return self._last_position
 
@@ -136,7 +143,6 @@ class Cassette:
 
         Args:
             place: position from `reserve_position`.
-            key: key of the request.
             response: answer whose body has been read.
             model: model that the request named, if the key leaves it out.
         """
@@ -165,13 +171,13 @@ class Cassette:
         Returns:
             the answer's text for the file, or None if it is not recorded, and the id of its job.
         """
-        if not outcomes.is_success(key.method, response):
-            failed = response.is_success and outcomes.job_failed(response)
-            return None, outcomes.get_job_id(key.url, response) if failed else None
-        body = self._scrubber.scrub_body(response.content, is_json=outcomes.is_json(response))
+        if not is_success(key.method, response):
+            failed = response.is_success and job_failed(response)
+            return None, get_job_id(key.url, response) if failed else None
+        body = self._scrubber.scrub_body(response.content, is_json=is_json(response))
         headers = self._scrubber.scrub_headers(response.headers)
         exchange = RecordedExchange(key, response.status_code, headers, body, model)
-        return yaml_file.as_yaml(exchange), outcomes.get_job_id(key.url, response)
+        return yaml_file.as_yaml(exchange), get_job_id(key.url, response)
 
     def _save_file(self, change: int) -> None:
         """Write the file, unless the write of a later change has included this change."""
@@ -184,7 +190,7 @@ class Cassette:
 
 
 def _check_writable(path: Path) -> None:
-    """Check that a cassette can be written, before any call is paid for."""
+    """Raise an error for a path that is a directory, another kind of file, or not writable."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -198,3 +204,77 @@ def _check_writable(path: Path) -> None:
     except OSError as error:
         problem = f"cannot be written: {error.strerror}"
     raise ServiceError(ErrorCode.UNAVAILABLE, f"The cassette `{path.name}` {problem}.")
+
+
+def is_success(method: str, response: httpx.Response) -> bool:
+    """Check whether an answer is to be recorded.
+
+    It is recorded if its status and its body report success, or if it redirects a GET.
+
+    Args:
+        response: answer whose body has been read.
+    """
+    if response.has_redirect_location and method == "GET":
+        return True
+    if not response.is_success:
+        return False
+    if not is_json(response):
+        return True
+    try:
+        document = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return not response.content
+    if not isinstance(document, dict):
+        return True
+    base = document.get("base_resp")
+    code = base.get("status_code", 0) if isinstance(base, dict) else 0
+    return code in (0, _VOICE_EXISTS) and not job_failed(response) and not document.get("error")
+
+
+def get_job_id(url: str, response: httpx.Response) -> str | None:
+    """Return the id of the queued job that an answer is about, or None if there is no job.
+
+    Args:
+        url: URL of the request; it ends with the id if the answer lacks it.
+        response: answer whose body has been read.
+    """
+    job = _parse_job(response)
+    if "status" not in job:
+        return None
+    return job.get("id") or (url.rpartition("/")[2] if "/status/" in url else None)
+
+
+def job_failed(response: httpx.Response) -> bool:
+    """Check whether an answer reports that a job has failed."""
+    return _parse_job(response).get("status") in _JOB_FAILED
+
+
+def is_job_running(url: str, response: httpx.Response) -> bool:
+    """Check whether an answer reports that a job is still running, so another answer follows.
+
+    Args:
+        url: URL of the request. Machines are `RUNNING`, too, but no caller waits for their end.
+        response: answer whose body has been read.
+    """
+    return "/status/" in url and _parse_job(response).get("status") in _JOB_UNDER_WAY
+
+
+def is_json(response: httpx.Response) -> bool:
+    """Check whether the body is declared as JSON."""
+    return "json" in response.headers.get("content-type", "").lower()
+
+
+def _parse_job(response: httpx.Response) -> dict[str, str]:
+    """Parse the id and the status of a job or other resource from an answer, if it has them."""
+    if not is_json(response) or b'"status"' not in response.content:
+        return {}
+    try:
+        document = json.loads(response.content)
+    except (ValueError, RecursionError):
+        return {}
+    members = (
+        {name: document.get(name) for name in ("id", "status")}
+        if isinstance(document, dict)
+        else {}
+    )
+    return {name: value for name, value in members.items() if isinstance(value, str)}

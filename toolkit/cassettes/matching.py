@@ -11,8 +11,13 @@ from toolkit.cassettes.scrubbing import Scrubber
 
 # The toolkit's own ids (`job_01j…`) differ in each process; some are in names at vendors.
 _OWN_ID = re.compile(rb"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9a-z])")
-# The region comes from the signing secret, which is not available in a replay.
+# The region, resource or project comes from the secret, which is not available in a replay.
 _REGIONAL_HOST = re.compile(r"^(bedrock-runtime)\.[a-z0-9-]+\.(amazonaws\.com)$")
+_RESOURCE_HOST = re.compile(
+    r"^[a-z0-9-]+\.(?:openai|services\.ai|cognitiveservices)\.azure\.(?:com|us)$"
+)
+_LOCATION_HOST = re.compile(r"^(?:[a-z0-9-]+-)?aiplatform(?:\.[a-z]+\.rep)?\.googleapis\.com$")
+_PROJECT = re.compile(r"/projects/[^/]+/locations/[^/]+/(?=publishers/)")
 # The geography of the called inference profile depends on the region, too.
 _PROFILE = re.compile(r"^/model/[a-z]+\.(?=(?:amazon|anthropic|openai|meta|mistral)\.)")
 _MODEL = re.compile(r"^/model/([^/]+)/")
@@ -23,7 +28,6 @@ class RequestKey(NamedTuple):
     """The canonical form of a request; requests with the same key get the same answers.
 
     Attributes:
-        method: HTTP method in upper case.
         url: scheme, host, path and sorted query, without secrets.
         body: canonical text of a JSON body, `sha256:` and the digest of any other, or empty.
     """
@@ -42,8 +46,11 @@ def compute_request_key(request: httpx.Request, scrubber: Scrubber) -> RequestKe
     """
     url = request.url
     host = _REGIONAL_HOST.sub(r"\1.*.\2", url.host)
+    host = _LOCATION_HOST.sub("aiplatform.googleapis.com", host)
+    host = _RESOURCE_HOST.sub("*.openai.azure.com", host)
     address = f"{url.scheme}://{host}{f':{url.port}' if url.port else ''}"
     path, _, query = url.raw_path.decode("ascii").partition("?")
+    path = _PROJECT.sub("/projects/*/locations/*/", path)
     if host != url.host:
         path = _PROFILE.sub("/model/", path)
     address += path + ("?" + "&".join(sorted(query.split("&"))) if query else "")

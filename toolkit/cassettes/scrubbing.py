@@ -7,9 +7,9 @@ from urllib.parse import quote, quote_plus
 
 import httpx
 
-# Replaces secrets in a cassette. A replay uses it as every secret, so that a request with its key
-# in the URL or the body still matches.
-PLACEHOLDER = "replayed"
+from toolkit.plugins import REPLAY_PLACEHOLDER
+
+PLACEHOLDER = REPLAY_PLACEHOLDER
 SCRUBBED = "scrubbed"
 # Shorter secrets, such as the `none` for a self-hosted server, also occur in other texts.
 MIN_SECRET_LENGTH = 8
@@ -44,11 +44,7 @@ class Scrubber:
         self._spellings: list[bytes] = []
 
     def add_secret(self, secret: str) -> None:
-        """Scrub a secret from now on; if it is a JSON object, scrub each of its texts.
-
-        Args:
-            secret: secret as its resolver returned it.
-        """
+        """Scrub a secret from now on; if it is a JSON object, scrub each of its texts."""
         if secret in self._secrets:
             return
         self._secrets.add(secret)
@@ -92,7 +88,7 @@ class Scrubber:
 
 
 def _split_secret(secret: str) -> list[str]:
-    """Return a secret, and its parts if it is a JSON object, such as signing credentials."""
+    """Return a secret, and its texts if it is a JSON object, except those of a region."""
     parts = [secret]
     try:
         value = json.loads(secret)
@@ -106,7 +102,7 @@ def _split_secret(secret: str) -> list[str]:
 
 
 def _list_spellings(secret: str) -> list[bytes]:
-    """List the spellings that a secret may have in URLs, JSON and headers."""
+    """List the spellings of a secret in URLs, JSON and headers; empty if it is too short."""
     if len(secret) < MIN_SECRET_LENGTH:
         return []
     raw = secret.encode("utf-8", "surrogatepass")

@@ -9,7 +9,7 @@ from toolkit.cassettes.cassette import Cassette
 from toolkit.cassettes.matching import RequestKey, get_requested_model
 from toolkit.cassettes.scrubbing import PLACEHOLDER
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import ProviderError
+from toolkit.plugins import UNRECORDED, ProviderError
 
 
 class CassetteTransport(httpx.AsyncBaseTransport):
@@ -25,7 +25,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         self._inner = inner
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer a request.
+        """Return the recorded answer to a request, or send the request and record its answer.
 
         Raises:
             ProviderError: `REPLAY_MISS` for an unknown request in a replay.
@@ -44,6 +44,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
                 "The cassette has no answer to this request, and the connection has no secret to"
                 " send it with: set the secret, or use a cassette that has the answer.",
             )
+        if request.extensions.get(UNRECORDED):
+            return await self._inner.handle_async_request(request)
         place = self._cassette.reserve_position()
         response = await self._inner.handle_async_request(request)
         stream = response.stream
@@ -60,7 +62,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Close the inner transport."""
+        """Close the transport that this transport wraps."""
         if self._inner is not None:
             await self._inner.aclose()
 

@@ -148,7 +148,6 @@ def parse_cassette(text: str, path: Path) -> tuple[list[RecordedExchange], list[
     """Parse the text of a cassette.
 
     Args:
-        text: content of the whole file.
         path: path of the file, for messages.
 
     Raises:

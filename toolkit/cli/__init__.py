@@ -1,11 +1,13 @@
 """The `toolkit` command: a module in `resources` for each group, and further single commands."""
 
+import gc
 import pkgutil
 import sys
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import typer
+from typer import Option
 
 from toolkit.cli import resources
 from toolkit.cli.errors import EXIT_CODES, find_exit_code, report_error
@@ -20,6 +22,7 @@ class RootGroup(LazyGroup):
 
     locations: ClassVar[Mapping[str, CommandLocation]] = {
         "run": CommandLocation("cli.resources.runs", "run", WORK),
+        "map": CommandLocation("cli.resources.maps", "run", WORK),
         "task": CommandLocation("cli.resources.tasks", "task", WORK),
         "route": CommandLocation("cli.commands.service", "route", WORK),
         "compare": CommandLocation("cli.commands.service", "compare", WORK),
@@ -65,11 +68,10 @@ def _print_version(is_requested: bool) -> None:
 @app.callback()
 def begin(
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+        bool, Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Ask for capabilities, not vendors."""
+    """Take the options of the command `toolkit` itself, such as `--version`."""
 
 
 def main() -> None:
@@ -81,3 +83,6 @@ def main() -> None:
     except (ToolkitError, OSError) as error:
         report_error(error, as_json="--json" in sys.argv)
         sys.exit(find_exit_code(error))
+    finally:
+        # As the process ends, the collector would visit all objects twice.
+        gc.freeze()

@@ -21,14 +21,14 @@ _NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
 
 
 def _read_target(ctx: typer.Context) -> Target:
-    """Read the target from the options that the line has so far."""
+    """Read the engine or server from the options that the command line has so far."""
     values = {field.name: ctx.params.get(field.name) for field in fields(Target)}
     options = {name: value for name, value in values.items() if value is not None}
     return Target(**{**options, "max_wait_s": 0.0})
 
 
 def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
-    """Read from the server of the line. Returns None if the server is missing or slow."""
+    """Read from the server that the command line names; None if no server answers in time."""
     target = _read_target(ctx)
     if is_local(target) or not names_server(target):
         return None
@@ -49,7 +49,7 @@ def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
 
 
 def _find_data_dir(ctx: typer.Context) -> Path | None:
-    """Find the data directory of the line. Returns None if the line names a server."""
+    """Find the data directory of the command line. Returns None if it names a server."""
     option = ctx.params.get("data_dir")
     if option is not None:
         return Path(option)
@@ -67,18 +67,12 @@ def _fetch_items(ctx: typer.Context, path: str, **params: str | int) -> list[dic
 
 
 def _describe_record(record: dict[str, Any]) -> str:
-    """Describe a record in a few words."""
     name = next((record[key] for key in _NAMES if record.get(key)), "")
     return f"{name} {record.get('status') or ''}".strip()
 
 
 def make_id_completion(path: str, column: str = "id") -> Completion:
-    """Make a completion of the newest ids of a resource.
-
-    Args:
-        path: path of the resource, below `/v1`.
-        column: field to offer. Default: `id`.
-    """
+    """Make a completion of the newest ids of a resource."""
 
     @completion
     def complete(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
@@ -99,7 +93,7 @@ def make_id_completion(path: str, column: str = "id") -> Completion:
 
 @completion
 def own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Complete the newest ids of the resource of the command's group."""
+    """Offer the newest ids of the resource of the command's group, such as `runs`."""
     group = str(ctx.parent.info_name) if ctx.parent else ""
     path = {
         "connections": "providers/connections",
@@ -111,7 +105,7 @@ def own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 @completion
 def work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Complete the newest ids of runs, workflows and tasks; a second id is of the first's kind."""
+    """Offer the newest ids of runs, workflows and tasks; for a second id, only the first's kind."""
     first = str(ctx.params.get("a") or "").partition("_")[0]
     kinds = {"run": "runs", "wfl": "workflows", "tsk": "tasks"}
     paths = [kinds[first]] if first in kinds else list(kinds.values())
@@ -122,7 +116,7 @@ def work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 @completion
 def capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Complete capabilities; with their versions once an @ was typed."""
+    """Offer the capabilities by name, or with their versions once an `@` was typed."""
     records = _fetch_items(ctx, "capabilities")
     if records:
         rows = [(record["id"], record["version"], record["title"]) for record in records]
@@ -140,7 +134,7 @@ def capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 @completion
 def fields_of_input(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the input of the capability that the line names: `name=` for each field."""
+    """Offer `name=` for each input field of the capability that the command line names."""
     from toolkit.capabilities import load_capabilities
 
     name, _, version = str(ctx.params.get("name") or "").partition("@")
@@ -154,7 +148,7 @@ def fields_of_input(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa
 
 @completion
 def providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete vendors."""
+    """Offer the ids of the vendors, those of the server if it can be reached in time."""
     records = _fetch_items(ctx, "providers")
     if records:
         return [(record["id"], record["title"]) for record in records]
@@ -164,14 +158,23 @@ def providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG0
 
 
 @completion
+def providers_and_models(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """Complete vendors, or their models once a / was typed."""
+    if "/" not in incomplete:
+        return providers(ctx, incomplete)
+    records = _fetch_items(ctx, "catalog/models")
+    return [(f"{record['provider']}/{record['model']}", record["kind"]) for record in records]
+
+
+@completion
 def vendors_to_connect(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Complete vendors, and `all` for all of them."""
+    """Offer the ids of the vendors, and `all` for all of them."""
     return [("all", "all vendors whose variable is set"), *providers(ctx, incomplete)]
 
 
 @completion
 def connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Complete vendors, or the id of a connection once its beginning was typed."""
+    """Offer the ids of all vendors, or the ids of connections once `prv_` was typed."""
     if incomplete.startswith("prv_"):
         return make_id_completion("providers/connections")(ctx, incomplete)
     return providers(ctx, incomplete)
@@ -179,7 +182,7 @@ def connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 @completion
 def statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the states of the work of the command's group."""
+    """Offer the states of the work of the command's group, such as `tasks`."""
     from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
 
     queries = {"tasks": TasksQuery, "workflows": WorkflowsQuery}
@@ -189,25 +192,25 @@ def statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG00
 
 @completion
 def nodes(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the nodes of the workflow that the line names."""
+    """Offer the nodes of the workflow that the command line names."""
     record = _fetch(ctx, f"/workflows/{ctx.params['id']}")
     return [(node["id"], node["capability"]) for node in record["nodes"]]
 
 
 @completion
 def gpus(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the GPUs that a pod may have."""
+    """Offer the GPUs that a pod may have, by the catalogue of the server."""
     return [(gpu["id"], gpu["name"]) for gpu in _fetch_items(ctx, "catalog/gpus")]
 
 
 @completion
 def pools(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the pools of GPUs that an endpoint may have."""
+    """Offer the pools of GPUs that an endpoint may have, by the catalogue of the server."""
     return {gpu["pool"]: gpu["name"] for gpu in _fetch_items(ctx, "catalog/gpus")}.items()
 
 
 @completion
 def kinds_of_job(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the kinds of job that the caller's own compute can do."""
+    """Offer the types of jobs that the caller's own compute can do, as the server lists them."""
     records = _fetch_items(ctx, "capabilities")
     return [(record["job"]["type"], record["title"]) for record in records if record.get("job")]

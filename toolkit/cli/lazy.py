@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommandLocation:
-    """The location of a command.
+    """Where a command is defined, so that its module is imported only when it is needed.
 
     Attributes:
         module: the name of the module below `toolkit`.
         member: the function, or the `typer.Typer` of a group, in it.
         panel: its heading in the help.
-        hidden: whether the help leaves it out.
     """
 
     module: str

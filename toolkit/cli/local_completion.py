@@ -15,7 +15,7 @@ Completion: TypeAlias = Callable[[typer.Context, str], list[tuple[str, str]]]
 
 
 def completion(find: Search) -> Completion:
-    """Make a completion of a function: it offers the results that begin with the typed text."""
+    """Make a completion from a function: offer its results that begin with the typed text."""
 
     @wraps(find)
     def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -38,13 +38,13 @@ def completion(find: Search) -> Completion:
 
 @completion
 def variables(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the names of the variables that are set."""
+    """Offer the names of the environment variables that are set."""
     return [(name, "") for name in sorted(os.environ)]
 
 
 @completion
 def profiles(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the names of profiles, without reading any key."""
+    """Offer the names of the stored profiles, without reading any key."""
     from toolkit.profiles.files import list_profile_names
 
     return [(name, "") for name in list_profile_names()]

@@ -51,9 +51,7 @@ class Output:
         """Print one record: its facts, and below them its lists and schemas as tables.
 
         Args:
-            thing: a handle, a record, or the JSON of one.
             rows: the list of records in it that comes first.
-            columns: the columns of that list.
         """
         record = _to_record(thing)
         if self.as_json:
@@ -79,7 +77,6 @@ class Output:
         """Print several records, a row for each.
 
         Args:
-            things: handles, records, or the JSON of some.
             row: a function that makes the values of the columns from a record.
         """
         records = [_to_record(thing) for thing in things]
@@ -106,7 +103,6 @@ class ClientOutput(Output):
         """Read a path of the service as plain JSON, because output needs no record.
 
         Args:
-            path: path below `/v1`.
             params: query parameters; parameters of None are left out.
         """
         query = {name: value for name, value in params.items() if value is not None}
@@ -131,7 +127,6 @@ class ClientOutput(Output):
         """Print the newest items of a list, and the total number of items.
 
         Args:
-            path: path below `/v1`.
             limit: maximum number of items. Default: None, all.
             filters: filters of the list; a filter of None is ignored.
         """

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from toolkit.cli import completion
@@ -46,17 +47,18 @@ def add_resource_commands(
     columns: Sequence[str],
     rows: str = "",
     row_columns: Sequence[str] = (),
+    *,
+    is_filtered: bool = True,
 ) -> None:
     """Add the commands that the operations table has for many resources: read, end, delete.
 
     Args:
-        resource: name of the resource on the client and in the table.
         rows: list of records that `show` prints below the facts.
-        row_columns: columns of these records.
+        is_filtered: whether a list of work has filters.
     """
     operations = {operation.verb: operation for operation in list_entries(resource)}
     path = operations["list"].path.removeprefix("/v1")
-    if "annotate" in operations:
+    if "annotate" in operations and is_filtered:
         _add_filtered_list(app, path, columns)
     else:
         _add_list_command(app, path, columns)
@@ -73,12 +75,11 @@ def _add_list_command(app: typer.Typer, path: str, columns: Sequence[str]) -> No
     @app.command("list")
     @read_command
     def list_them(shell: ClientOutput, limit: Limit = 20, everything: All = False) -> None:
-        """List them, newest first."""
+        """List the records, newest first."""
         shell.print_newest(path, columns, None if everything else limit)
 
 
 def _add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> None:
-    """Add the command that lists work, all or by a filter."""
 
     @app.command("list")
     @read_command
@@ -88,47 +89,39 @@ def _add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> N
         everything: All = False,
         capability: Annotated[
             str | None,
-            typer.Option(
+            Option(
                 help="Only work of this capability, or with a node of it.",
                 autocompletion=completion.capabilities,
             ),
         ] = None,
         provider: Annotated[
             str | None,
-            typer.Option(
+            Option(
                 help="Only work that this provider served.", autocompletion=completion.providers
             ),
         ] = None,
         status: Annotated[
             str | None,
-            typer.Option(help="Only work with this status.", autocompletion=completion.statuses),
+            Option(help="Only work with this status.", autocompletion=completion.statuses),
         ] = None,
         tag: Annotated[
             list[str] | None,
-            typer.Option(help="Only work with this tag; repeatable, for work with all of them."),
+            Option(help="Only work with this tag; repeatable, for work with all of them."),
         ] = None,
         since: Annotated[
             str | None,
-            typer.Option(
-                help="Only work created at this time or day, or later, such as 2026-11-20."
-            ),
+            Option(help="Only work created at this time or day, or later, such as 2026-11-20."),
         ] = None,
-        until: Annotated[
-            str | None, typer.Option(help="Only work created before this time.")
-        ] = None,
+        until: Annotated[str | None, Option(help="Only work created before this time.")] = None,
         min_cost_usd: Annotated[
-            float | None,
-            typer.Option(min=0, help="Only work that cost at least this, in US dollars."),
+            float | None, Option(min=0, help="Only work that cost at least this, in US dollars.")
         ] = None,
         max_cost_usd: Annotated[
-            float | None,
-            typer.Option(min=0, help="Only work that cost at most this, in US dollars."),
+            float | None, Option(min=0, help="Only work that cost at most this, in US dollars.")
         ] = None,
-        q: Annotated[
-            str | None, typer.Option(help="Only work with this text in the input.")
-        ] = None,
+        q: Annotated[str | None, Option(help="Only work with this text in the input.")] = None,
     ) -> None:
-        """List them, newest first: all, or those that match every filter."""
+        """List the work, newest first: all, or only work that matches every filter."""
         shell.print_newest(
             path,
             columns,
@@ -146,7 +139,6 @@ def _add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> N
 
 
 def _add_annotate_command(app: typer.Typer, resource: str) -> None:
-    """Add the command that replaces tags or the note of work."""
 
     @app.command()
     @existing_command
@@ -155,7 +147,7 @@ def _add_annotate_command(app: typer.Typer, resource: str) -> None:
         id: Id,
         tag: Tags = None,
         note: Note = None,
-        no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
+        no_tags: Annotated[bool, Option("--no-tags", help="Remove all tags.")] = False,
     ) -> None:
         """Replace the tags or the note of the work; an omitted option changes nothing."""
         tags = [] if no_tags else tag or None
@@ -166,7 +158,7 @@ def _add_show_command(app: typer.Typer, path: str, rows: str, columns: Sequence[
     @app.command()
     @read_command
     def show(shell: ClientOutput, id: Id) -> None:
-        """Show its record."""
+        """Show the record with an id."""
         shell.print_record(shell.read(f"{path}/{id}"), rows, columns)
 
 
@@ -174,7 +166,7 @@ def _add_delete_command(app: typer.Typer, resource: str) -> None:
     @app.command()
     @existing_command
     def delete(shell: ClientOutput, id: Id) -> None:
-        """Delete it, and print the deleted record."""
+        """Delete the record with an id, and print the deleted record."""
         shell.print_record(getattr(shell.client, resource).delete(id))
 
 
@@ -190,7 +182,7 @@ def _add_follow_commands(app: typer.Typer, resource: str) -> None:
     @app.command()
     @existing_command
     def wait(shell: ClientOutput, id: Id, quiet: Quiet = False) -> None:
-        """Wait until it is over, with progress on stderr, and show it."""
+        """Wait until the work is over, with progress on stderr, and show it."""
         work = getattr(shell.client, resource).get(id)
         take_up(shell, id)
         shell.print_record(wait_for_work(shell, resource, work, quiet))
@@ -198,7 +190,7 @@ def _add_follow_commands(app: typer.Typer, resource: str) -> None:
     @app.command()
     @existing_command
     def cancel(shell: ClientOutput, id: Id) -> None:
-        """Cancel it; ended work does not change."""
+        """Cancel the work; ended work does not change."""
         shell.print_record(getattr(shell.client, resource).cancel(id))
 
     @app.command()
@@ -206,15 +198,12 @@ def _add_follow_commands(app: typer.Typer, resource: str) -> None:
     def events(
         shell: ClientOutput,
         id: Id,
-        after: Annotated[
-            int, typer.Option(min=0, help="Start with the event after this number.")
-        ] = 0,
+        after: Annotated[int, Option(min=0, help="Start with the event after this number.")] = 0,
         follow: Annotated[
-            bool,
-            typer.Option("--follow", "-f", help="Continue with new events until the work ends."),
+            bool, Option("--follow", "-f", help="Continue with new events until the work ends.")
         ] = False,
     ) -> None:
-        """Print its events, a line for each event; with --json, a JSON object for each."""
+        """Print the events of the work, a line for each; with --json, a JSON object for each."""
         from toolkit.display.text import format_event
 
         service = getattr(shell.client, resource)

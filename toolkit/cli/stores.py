@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
+from typer import Option
 
 if TYPE_CHECKING:
     from toolkit.settings import Settings
@@ -13,18 +14,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PASSWORD = re.compile(r"^\w+://[^/@]*:[^/@]+@|[?&]password=")
-DataDir = Annotated[Path, typer.Option(help="Data directory.")]
+DataDir = Annotated[Path, Option(help="Data directory.")]
 Database: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="PostgreSQL database of the records, as postgresql://user@host/name;"
         " TOOLKIT_DATABASE by default."
     ),
 ]
 ArtifactUrl: TypeAlias = Annotated[
-    str | None, typer.Option(help="Storage of artifacts' bytes; TOOLKIT_ARTIFACT_URL by default.")
+    str | None, Option(help="Storage of artifacts' bytes; TOOLKIT_ARTIFACT_URL by default.")
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 
 
 def make_settings(
@@ -65,7 +66,7 @@ def warn_of_password(url: str | None) -> None:
 def run_on_store(
     settings: "Settings", work: "Callable[[Store], Awaitable[T]]", *, read_only: bool = False
 ) -> T:
-    """Run a function on an existing store, even while another process serves it.
+    """Run a function on an existing store, even one that another process serves; return its result.
 
     No engine is opened, because an engine would resume old work with this shell's variables.
 

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Option
 
 from toolkit.cli import local_completion
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "TOOLKIT_API_KEY"
 DirectoryPolicy = Literal["any", "default", "none"]
 
-_option = partial(typer.Option, rich_help_panel="Connection and output")
+_option = partial(Option, rich_help_panel="Connection and output")
 AsJson = Annotated[bool, _option("--json", help="Print JSON instead of text.")]
 
 
@@ -87,7 +88,7 @@ def open_client(target: Target, makes: DirectoryPolicy = "any") -> "Iterator[Cli
             which replaces a missing default directory by an empty temporary folder.
 
     Raises:
-        BadParameter: the target names both, or a variable that is not set.
+        BadParameter: the target names a server and an engine, or a variable that is not set.
         ServiceError: `UNAVAILABLE` when the data directory cannot be used.
     """
     local = is_local(target)

@@ -12,12 +12,19 @@ from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError, WorkE
 from toolkit.contract.file_names import get_suffix, make_file_stem
 
 
-def print_started(shell: ClientOutput, work: Any) -> None:
-    """Print the id of work that the command does not wait for."""
-    if shell.as_json:
+def finish_work(shell: ClientOutput, resource: str, work: Any, no_wait: bool, quiet: bool) -> bool:
+    """Wait for new work, or only print its id; return whether it is completed.
+
+    Raises:
+        WorkError, ServiceError: as for `wait_for_work`.
+    """
+    if not no_wait:
+        wait_for_work(shell, resource, work, quiet)
+    elif shell.as_json:
         shell.print_record(work)
     else:
         print(work.id)
+    return not no_wait
 
 
 def take_up(shell: ClientOutput, work_id: str) -> None:
@@ -74,8 +81,7 @@ def _find_fault(work: Any) -> ToolkitError | None:
         if record.missing_capabilities:
             code = ErrorCode.CAPABILITY_UNAVAILABLE
         return WorkError(
-            code,
-            f"{format_missing(record.missing)}. Then run: toolkit tasks resume {work.id}",
+            code, f"{format_missing(record.missing)}. Then run: toolkit tasks resume {work.id}"
         )
     if work.status not in work.failed:
         return None
@@ -88,7 +94,7 @@ def _find_fault(work: Any) -> ToolkitError | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder for results if it does not exist.
+    """Create the folder for results, with its parents, if it does not exist.
 
     Raises:
         BadParameter: the folder is not writable.

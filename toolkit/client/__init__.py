@@ -1,4 +1,4 @@
-"""The client: `AsyncClient` is written once, `Client` is generated from it."""
+"""The Python client of the API `/v1`: `AsyncClient`, and `Client`, which is generated from it."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.tasks import Task as Task
     from toolkit.client._sync.resources.templates import Template as Template
     from toolkit.client._sync.resources.workflows import WorkflowRun as WorkflowRun
-    from toolkit.client._text_pieces import TextPiece as TextPiece
+    from toolkit.contract.events import TextPiece as TextPiece
 
 # The module of each name: importing one does not import the others (PEP 562).
 _EXPORTS = {
@@ -42,7 +42,7 @@ _EXPORTS = {
     "Storage": "toolkit.client._sync.resources.storage",
     "Task": "toolkit.client._sync.resources.tasks",
     "Template": "toolkit.client._sync.resources.templates",
-    "TextPiece": "toolkit.client._text_pieces",
+    "TextPiece": "toolkit.contract.events",
     "TypedRun": "toolkit.client._sync.resources.runs",
     "Workflow": "toolkit.client._builder",
     "WorkflowRun": "toolkit.client._sync.resources.workflows",

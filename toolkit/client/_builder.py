@@ -1,14 +1,18 @@
-"""The workflow builder: nodes are added in order, so a cycle cannot be made."""
+"""The workflow builder, in which a cycle cannot be made; and the objectives of plans and tasks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, Unpack, cast
 
 from toolkit.client._function_nodes import NodeRef, make_function_node, warn_of_unseen
 from toolkit.client._graph_view import GraphView, make_planned_nodes
-from toolkit.client._options import check_options, document_options
+from toolkit.client._options import check_options, document_options, join_lists
 from toolkit.client._output_model import add_output_schema
+from toolkit.client._record_view import Member
 from toolkit.client._wire.messages import check_input, check_values, drop_none
+from toolkit.contract.choices import Decision
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.plans import Missing, Plan
 from toolkit.contract.run_options import (
     PLACEMENT_OPTIONS,
     RUN_OPTIONS,
@@ -16,6 +20,7 @@ from toolkit.contract.run_options import (
     RunOptions,
 )
 from toolkit.contract.suggestions import suggest_name
+from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node
 from toolkit.functions import RegisteredFunction
 
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
 
 ANNOTATIONS = ("tags", "note")
+P = TypeVar("P", Plan, Task)
 
 
 class Workflow(GraphView, RunOptionAttributes):
@@ -36,7 +42,7 @@ class Workflow(GraphView, RunOptionAttributes):
         tags: words to find it by in lists.
         note: a remark in your own words.
         **options: those of a run, for every node: `Workflow("card", optimize_for="cost")`; a limit
-            of money or time is one for all nodes together.
+        of money or time applies to all nodes together.
 
     >>> wf = Workflow("card")
     >>> facts = wf.add("facts", "research.gather", topic="Tea")
@@ -81,7 +87,7 @@ class Workflow(GraphView, RunOptionAttributes):
         cache: bool | None = None,
         **fields: object,
     ) -> NodeRef:
-        """Add a node.
+        """Add a node to the workflow, and return a reference to it for other nodes.
 
         Args:
             id: the node's id, unique within the workflow.
@@ -131,7 +137,8 @@ class Workflow(GraphView, RunOptionAttributes):
             "depends_on": upstream,
         }
         if options or cache is not None:
-            node["options"] = {**(options or {}), **({} if cache is None else {"cache": cache})}
+            chosen = {} if cache is None else {"cache": cache}
+            node["options"] = join_lists({**(options or {}), **chosen})
         if optional:
             node["optional"] = True
         self.nodes.append(node)
@@ -144,7 +151,7 @@ class Workflow(GraphView, RunOptionAttributes):
     def to_dict(self) -> dict[str, Any]:
         """Return the body of `POST /v1/workflows`."""
         body: dict[str, Any] = {"name": self.name, "max_retries": self.max_retries}
-        options = drop_none(**{option: getattr(self, option) for option in RUN_OPTIONS})
+        options = join_lists(drop_none(**{name: getattr(self, name) for name in RUN_OPTIONS}))
         # In a body, the place is no option but a member of its own.
         body |= {place: options.pop(place) for place in PLACEMENT_OPTIONS if place in options}
         if options:
@@ -220,4 +227,86 @@ def _check_fields(id: str, fields: Mapping[str, object]) -> None:
 def _make_workflow_error(message: str) -> RequestError:
     return RequestError(
         ErrorCode.INVALID_WORKFLOW, message, details=[Detail("nodes", message.rstrip("."))]
+    )
+
+
+class HasObjective(Generic[P]):
+    """The attributes that tasks and plans share: an objective, and what it still lacks."""
+
+    record: P
+
+    objective = Member[str]("The objective, as it was given.")
+    question = Member[str | None]("The question that a person has to answer, if any.")
+    missing = Member[list[Missing]]("The missing capabilities, with possible providers.")
+    missing_capabilities = Member[list[str]]("The capabilities that are missing.")
+    missing_connections = Member[list[str]]("The providers, any of which it needs a connection to.")
+    created_at = Member[datetime]("The time at which it was asked for.")
+
+
+PlanSource: TypeAlias = Plan | Workflow | Mapping[str, Any]
+
+
+def make_task_body(
+    objective: str | None, constraints: Mapping[str, object], plan: PlanSource | None = None
+) -> dict[str, object]:
+    """Make the body of `POST /v1/tasks`.
+
+    Args:
+        objective: the objective. Default: the objective of the plan, or the workflow's name.
+        plan: plan to run unchanged, if given: a record, its JSON, or a workflow.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` if neither the caller nor the plan gives an objective.
+    """
+    extras: dict[str, object] = {}
+    if isinstance(plan, Workflow):
+        body = _make_plan_of(plan)
+        constraints = {**body.pop("constraints"), **constraints}
+    else:
+        body = plan.model_dump(mode="json") if isinstance(plan, Plan) else dict(plan or {})
+    if plan is not None:
+        nodes = [drop_none(**node) for node in body.get("nodes", ())]
+        extras["plan"] = {"nodes": nodes, "deliverables": body.get("deliverables", [])}
+    goal = objective or body.get("objective")
+    if goal is None:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "Give an objective, or a plan with one.")
+    if isinstance(plan, Workflow):
+        extras |= {name: body[name] for name in ANNOTATIONS if name in body}
+    return {"objective": goal, "constraints": dict(constraints), **extras}
+
+
+def _make_plan_of(workflow: Workflow) -> dict[str, Any]:
+    """Make a plan from a workflow, and constraints from its options."""
+    body = workflow.to_dict()
+    common = dict(body.get("options", {}))
+    limits = {key: common.pop(key) for key in ("max_cost_usd", "optimize_for") if key in common}
+    places = {place: body[place] for place in PLACEMENT_OPTIONS if place in body}
+    nodes = [{**node, "options": {**common, **node.get("options", {})}} for node in body["nodes"]]
+    annotated = {name: body[name] for name in ANNOTATIONS if name in body}
+    return {
+        "objective": body["name"],
+        "nodes": nodes,
+        "constraints": {**limits, **places},
+        **annotated,
+    }
+
+
+def make_review_body(
+    decision: Decision,
+    issues: Sequence[str],
+    score: float | None,
+    criteria: Mapping[str, float] | None,
+    node_id: str | None,
+    constraints: Mapping[str, object] | None,
+    attempt: int | None,
+) -> dict[str, object]:
+    """Make the body of `POST /v1/tasks/{id}/reviews`."""
+    return drop_none(
+        decision=decision,
+        issues=list(issues),
+        score=score,
+        criteria=criteria and dict(criteria),
+        node_id=node_id,
+        constraints=constraints and dict(constraints),
+        attempt=attempt,
     )

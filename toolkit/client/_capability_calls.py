@@ -17,7 +17,7 @@ R = TypeVar("R")  # a run; in the async client, a coroutine that returns a run
 
 
 class CapabilityCalls(ABC, Generic[R]):
-    """A call for each built-in capability; its decorator starts a run.
+    """A method for each built-in capability; the decorator of the method starts the run.
 
     The fields of the input are arguments; `options` holds the options of the run, and `version` the
     version of the capability, which is the newest by default.
@@ -33,7 +33,7 @@ class CapabilityCalls(ABC, Generic[R]):
         version: str | None,
         options: RunOptions | None,
     ) -> R:
-        """Start a run."""
+        """Start a run of a capability with these inputs; both forms of the client define how."""
 
     def _start_named(
         self,
@@ -190,7 +190,8 @@ class CapabilityCalls(ABC, Generic[R]):
                 it.
             output_schema: JSON schema that the answer must match; without recursion.
             messages: a conversation, in place of the objective; the last message is answered.
-            images: ids of artifacts: PNG, JPEG, WebP or GIF pictures that the model is shown.
+            images: ids of artifacts: PNG, JPEG, WebP or GIF pictures that the model is shown;
+                upstream fills it.
             tools: functions that the model may ask you to call; in Python, annotated functions.
             tool_choice: whether the model may, must not or must ask for a tool, or for which tool.
             reasoning: how much the model may reason before its answer: a level, or tokens; they
@@ -206,53 +207,9 @@ class CapabilityCalls(ABC, Generic[R]):
         """
         raise NotImplementedError
 
-    @start_capability("text.generate", one_of=("objective", "messages"))
-    def text_generate(
-        self,
-        *,
-        objective: str = "",
-        context: str = "",
-        system: str = "",
-        max_tokens: int = 1024,
-        temperature: float | None = None,
-        output_schema: Mapping[str, object] | None = None,
-        messages: Sequence[Mapping[str, object]] = (),
-        images: Sequence[str] = (),
-        tools: Sequence[ToolArgument] = (),
-        tool_choice: Literal["auto", "none", "required"] | Mapping[str, object] = "auto",
-        reasoning: Literal["none", "low", "medium", "high"] | int | None = None,
-        stop: Sequence[str] = (),
-        seed: int | None = None,
-        top_p: float | None = None,
-        version: str | None = None,
-        options: RunOptions | None = None,
-    ) -> R:
-        """Writes editorial copy; another name of `llm.generate`.
-
-        Args:
-            objective: what to write.
-            context: material to work from, never followed as instructions; upstream fills it.
-            system: standing instructions, above the objective.
-            max_tokens: the most tokens the answer may have.
-            temperature: how freely to choose words; only sent where given, as some models refuse
-                it.
-            output_schema: JSON schema that the answer must match; without recursion.
-            messages: a conversation, in place of the objective; the last message is answered.
-            images: ids of artifacts: PNG, JPEG, WebP or GIF pictures that the model is shown.
-            tools: functions that the model may ask you to call; in Python, annotated functions.
-            tool_choice: whether the model may, must not or must ask for a tool, or for which tool.
-            reasoning: how much the model may reason before its answer: a level, or tokens; they
-                come on top of max_tokens.
-            stop: texts that end the answer.
-            seed: number that makes the choice of words repeatable, as far as the model can.
-            top_p: share of probability from which words are chosen.
-            version: version of the capability. Default: the newest.
-            options: options of a run, such as `{"provider": "openai"}`.
-
-        Raises:
-            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
-        """
-        raise NotImplementedError
+    text_generate = start_capability("text.generate", one_of=("objective", "messages"))(
+        llm_generate
+    )
 
     @start_capability("speech.generate")
     def speech_generate(
@@ -320,6 +277,30 @@ class CapabilityCalls(ABC, Generic[R]):
                 text; upstream fills it.
             purpose: `document` for texts to be found, `query` for texts to find them by.
             dimensions: length of the vectors, if the model can shorten them; by default its own.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
+        """
+        raise NotImplementedError
+
+    @start_capability("speech.transcribe")
+    def speech_transcribe(
+        self,
+        *,
+        audio: str,
+        language: str | None = None,
+        prompt: str = "",
+        version: str | None = None,
+        options: RunOptions | None = None,
+    ) -> R:
+        """Writes down what is said in an audio file, with the times of its sentences.
+
+        Args:
+            audio: id of an artifact with speech: MP3, M4A or WAV; upstream fills it.
+            language: ISO 639-1 code of the spoken language; detected by default.
+            prompt: names and terms that may occur, for models that take them.
             version: version of the capability. Default: the newest.
             options: options of a run, such as `{"provider": "openai"}`.
 

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, Unpack
 
@@ -13,6 +14,7 @@ import httpx
 from toolkit.client._client_state import ClientState
 from toolkit.client._options import collect_options, document_options
 from toolkit.client._wire.messages import make_run_body
+from toolkit.contract.collector_pause import pause_collector
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import HasKnownNames
 from toolkit.profiles.resolution import ServerAccess
@@ -22,19 +24,43 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from toolkit.cassettes import CassetteMode
-    from toolkit.client._functions import Functions
+    from toolkit.client._function_nodes import Functions
     from toolkit.client._row_map import RowMap
     from toolkit.local import EngineThread, Registry
     from toolkit.sandbox import Faults
     from toolkit.settings import Settings
 
+
+T = TypeVar("T")
 # A RouteView and a DataFrame; coroutines that return them in the async client.
 V = TypeVar("V")
 D = TypeVar("D")
 
 
+class Area(cached_property[T]):
+    """An attribute such as `client.runs`, whose module `resources.runs` is imported on first use.
+
+    Its annotation names the class to import, as in `runs: "Area[Runs]"`.
+    """
+
+    def __init__(self, doc: str) -> None:
+        super().__init__(self._open)
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        """Derive the module and the class to import from the attribute's name and annotation."""
+        super().__set_name__(owner, name)
+        self._kind = str(owner.__annotations__[name]).removeprefix("Area[").removesuffix("]")
+        self._module = f"{owner.__module__.rpartition('.')[0]}.resources.{name}"
+
+    def _open(self, client: Any) -> T:
+        module = import_module(self._module)  # nosemgrep: rules.no-import-of-data
+        area: T = getattr(module, self._kind)(client._http)
+        return area
+
+
 class NoTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """A transport that sends nothing, for a client whose engine is in this process."""
+    """A transport that raises for every request, for a client whose engine is in this process."""
 
 
 class ClientBase(HasKnownNames, ABC, Generic[V, D]):
@@ -68,7 +94,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
         dispatch: str | None = None,
         database: str | None = None,
     ) -> Self:
-        """Open the embedded engine, which needs no setup.
+        """Open an engine in this process, which needs no setup, and return a client of it.
 
         Args:
             data_dir: directory of all data. Default: `./.toolkit`.
@@ -101,22 +127,23 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
         ...     client.capabilities.get("llm.generate").title
         'Generate text'
         """
-        # The only import of a higher layer; a client of a server must not load the engine.
-        from toolkit import local
+        with pause_collector(objects_stay=True):
+            # The only import of a higher layer; a client of a server must not load the engine.
+            from toolkit import local
 
-        thread, key = local.start_engine(
-            data_dir,
-            sandbox=sandbox,
-            settings=settings,
-            registry=registry,
-            faults=faults,
-            cassette=cassette,
-            mode=mode,
-            take_up=take_up,
-            read_only=read_only,
-            dispatch=dispatch,
-            database=database,
-        )
+            thread, key = local.start_engine(
+                data_dir,
+                sandbox=sandbox,
+                settings=settings,
+                registry=registry,
+                faults=faults,
+                cassette=cassette,
+                mode=mode,
+                take_up=take_up,
+                read_only=read_only,
+                dispatch=dispatch,
+                database=database,
+            )
         make: Callable[..., Self] = cls
         client = make(
             base_url=local.LOCAL_URL,
@@ -155,7 +182,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
         version: str | None = None,
         **options: Unpack[RunOptions],
     ) -> V:
-        """Return the choice a run would get, and why each vendor and model was kept or dropped.
+        """Return the provider and model that a run would use, and why each other was excluded.
 
         The arguments are the same as in `runs.create`. Routing is free.
 
@@ -185,6 +212,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
         concurrency: int = 8,
         on_error: Literal["stop", "continue"] | int = "stop",
         options: RunOptions | None = None,
+        sealed: bool = False,
         progress: bool = True,
         tags: Sequence[str] | None = None,
         note: str | None = None,
@@ -192,8 +220,9 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
     ) -> D:
         """Run a capability on every row of a table, and return a row of results for each.
 
-        Calling it again resumes an interrupted map, even after the kernel died: existing results
-        are reused without payment, and failed rows are tried again.
+        The rows are one map of the service, which goes on if the kernel dies. An equal call has the
+        same map: it waits for it, adds new rows, and tries failed rows again. Existing results are
+        not paid again.
 
         Args:
             name: name of a capability, or `name@version`.
@@ -202,25 +231,27 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
             output_model: pydantic model that each answer must match; its fields become columns.
             max_cost_usd: budget for all rows together, including earlier calls. Running rows count
                 with their maximum cost. A row that the rest of the budget may not cover is not
-                started, and its `error` says so.
-            concurrency: maximum number of runs at once; 3 until the first run has succeeded.
-            on_error: "stop" starts no more rows after 10 failures with the same code; a number
+                begun, and its `error` says so.
+            concurrency: maximum number of rows in progress; 3 until the first has succeeded.
+            on_error: "stop" begins no more rows after 10 failures with the same code; a number
                 sets another limit; "continue" sets no limit. Temporary errors, such as that of an
                 unreachable vendor, do not count.
-            options: options of each run, such as `{"provider": "openai"}`.
-            tags, note: tags and note of each run.
+            options: options of each row, such as `{"provider": "openai"}`.
+            sealed: fail rows that a second model or host would answer, in later calls, too. The
+                first answer decides.
+            tags, note: tags and note of the map.
             progress: show a line with the progress, the cost and the reasons of failed rows.
             **fields: input of the capability; `{column}` in a text stands for the row's value.
 
         Returns:
             a DataFrame with the index of `rows`, and with the fields of the answers, `status`,
-            `cost_usd`, `latency_ms`, `run_id`, `cached` and `error` as columns. `attrs["tag"]` is
-            the tag that all its runs share.
+            `cost_usd`, `latency_ms`, `job_id`, `cached` and `error` as columns. `attrs["map"]` is
+            the id of the map.
 
         Raises:
             RequestError: `INVALID_REQUEST` for an unknown column; other codes for an error that
                 affects all rows.
-            KeyboardInterrupt: the map was interrupted; runs that are under way continue.
+            KeyboardInterrupt: the wait was interrupted; the map goes on.
         """
         return self._load_row_mapper()(
             self._http,
@@ -234,12 +265,13 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
             on_error,
             tags,
             note,
+            sealed=sealed,
             progress=progress,
         ).run_all()
 
     @property
     def is_held(self) -> bool:
-        """True if the directory is a copy, whose unfinished work is not resumed."""
+        """True if the engine's data directory is a copy, so that unfinished work is not resumed."""
         return self._thread is not None and self._thread.engine.is_held
 
     def take_up(self, id: str) -> None:
@@ -259,7 +291,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
     @cached_property
     def functions(self) -> "Functions":
         """The functions of this process that workflows may call."""
-        from toolkit.client._functions import Functions
+        from toolkit.client._function_nodes import Functions
 
         return Functions(self._http.functions, self._http.url)
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from toolkit.contract.money import format_usd
 from toolkit.display.records import html
 
-SANDBOX, LIVE = "in the sandbox", "live"
-
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
@@ -29,15 +27,15 @@ class ClientInfo:
 
     @property
     def world(self) -> str:
-        """`in the sandbox`, or `live`."""
-        return SANDBOX if self.sandbox else LIVE
+        """The word for the vendors: `in the sandbox` if they are simulated, else `live`."""
+        return "in the sandbox" if self.sandbox else "live"
 
     def __str__(self) -> str:
         client_cost, today = format_usd(self.spent_here_usd), format_usd(self.spent_today_usd)
-        kind = " simulated" if self.sandbox else ""
+        kind = " (simulated)" if self.sandbox else ""
         return (
             f"{self.world}, {self.place}, account {self.account}:"
-            f" {client_cost} spent by this client, {today} today{kind and f' ({kind.strip()})'}"
+            f" {client_cost} spent by this client, {today} today{kind}"
         )
 
     def __repr__(self) -> str:

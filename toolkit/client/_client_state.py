@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -15,8 +15,12 @@ from toolkit.client._wire.messages import (
     make_headers,
     make_preference_header,
 )
-from toolkit.client._wire.pacing import RequestPacer
-from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
+from toolkit.client._wire.retries import (
+    RequestPacer,
+    RetrySchedule,
+    make_idempotency_header,
+    resolve_max_wait_s,
+)
 from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
 from toolkit.profiles.resolution import ServerAccess
 
@@ -34,14 +38,12 @@ class ClientState(ABC):
     """The state that all resources and handles of one client share.
 
     Args:
-        own: the caller's own HTTP client, if any.
         max_retries, max_wait_s: maximum number of repeated requests, and maximum seconds to repeat.
 
     Attributes:
         channel: the way to an engine in this process; None for a client of a server.
         started: ids of the newest work that this client started, by resource.
-        functions: the functions of an engine in this process; None for a client of a server.
-        shared: objects that users of this client share, by path, while any user holds them.
+        shared: readers of work that followers share, by path, as long as any follower uses them.
     """
 
     channel: Any = None
@@ -75,21 +77,20 @@ class ClientState(ABC):
     def request_view(
         self, view: Callable[[R], V], model: type[R], method: str, path: str, **options: Any
     ) -> Any:
-        """Send a request, and return a view of the record; in the async client, a coroutine.
-
-        Args:
-            view: function that makes the view from the record.
-            model: model of the record.
-        """
+        """Send a request, and return a view of the record; in the async client, a coroutine."""
 
     @abstractmethod
     def request_list(
-        self, wrap: Callable[[Sequence[R]], V], model: type[R], path: str, **options: Any
+        self, view: Callable[[R], V], kind: str, model: type[R], path: str, **options: Any
     ) -> Any:
-        """Read a list that comes as one page; return a collection, or a coroutine for it."""
+        """Read a list that comes as one page; return a collection of views, or a coroutine for it.
+
+        Args:
+            kind: word for many of its records.
+        """
 
     def note_started(self, resource: str, id: str) -> None:
-        """Note that this client has started some work."""
+        """Note that this client has started some work, so that the cost counts as its own."""
         self.started.setdefault(resource, deque(maxlen=MAX_STARTED)).append(id)
 
     def choose_cache(self, target: str) -> bool | None:
@@ -98,7 +99,7 @@ class ClientState(ABC):
 
     @property
     def url(self) -> str:
-        """The address of `/v1`."""
+        """The address of the API, which ends in `/v1`."""
         return self.access.base_url
 
     def _build_request(
@@ -116,7 +117,7 @@ class ClientState(ABC):
         watches_text: bool = False,
         deadline: float | None = None,
     ) -> httpx.Request:
-        """Build a request.
+        """Build a request, with the key, an idempotency key and a timeout.
 
         Args:
             upload: name and content of a file.

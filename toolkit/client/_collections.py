@@ -2,29 +2,31 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
-from toolkit.client._record_view import RecordView, UsageView
+from toolkit.client._record_view import RecordView
 from toolkit.client._wire.messages import RecordPage
 from toolkit.contract.money import format_usd, sum_usd
 from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.display.records import html
-from toolkit.display.records.data_frame import to_data_frame
+from toolkit.display.records.data_frame import export_arrow, to_arrow, to_data_frame, to_polars
 from toolkit.display.records.inputs import describe_input
-from toolkit.display.records.tables import export_arrow, to_arrow, to_polars
-from toolkit.display.text import format_total
+from toolkit.display.records.outline import build_section
+from toolkit.display.records.text_table import format_table
+from toolkit.display.text import format_cell, format_total
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+
+R = TypeVar("R", bound=BaseModel)
+MAX_LISTED_ROWS, ROOM = 50, 120
 H = TypeVar("H", bound=RecordView[Any])
 COLUMNS = (
     "id", "name", "capability", "input", "version", "title", "fields", "objective", "status",
@@ -37,8 +39,50 @@ LEFT_OUT_OF_RUNS = ("connection_id", "cached", "agent_id", "key_id")
 MAX_ROWS = 25  # of a table that shows itself; `to_frame` has them all
 
 
+class RecordList(list[R]):
+    """A list of records of one kind, which a notebook shows as a table.
+
+    Args:
+        name: the word for many of them, as `attempts`.
+    """
+
+    def __init__(self, records: Iterable[R] = (), name: str = "records") -> None:
+        super().__init__(records)
+        self.name = name
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the records as a table, one row each."""
+        return to_data_frame(self)
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return f"<p>no {self.name}</p>"
+        section = build_section(self._caption, self.name, self._dump())
+        table = html.render_table(
+            section.rows, section.columns, section.title, max_rows=MAX_LISTED_ROWS
+        )
+        return html.fit_cell(table)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        if cycle or not self:
+            printer.text(f"<no {self.name}>")
+            return
+        section = build_section("", self.name, self._dump()[:MAX_LISTED_ROWS])
+        rows = [[format_cell(c, row.get(c)) for c in section.columns] for row in section.rows]
+        printer.text("\n".join(format_table(section.columns, rows, ROOM, "id")))
+        if len(self) > MAX_LISTED_ROWS:
+            printer.text(f"\n… and {len(self) - MAX_LISTED_ROWS} more")
+
+    @property
+    def _caption(self) -> str:
+        return format_total(len(self), self.name)
+
+    def _dump(self) -> list[dict[str, object]]:
+        return [record.model_dump(mode="json", by_alias=True) for record in self]
+
+
 class CollectionView(Generic[H]):
-    """The display of several handles.
+    """A collection of handles that displays itself as a table.
 
     Args:
         items: the handles that were read so far.
@@ -69,7 +113,7 @@ class CollectionView(Generic[H]):
 
     @property
     def _has_unshown(self) -> bool:
-        """Whether the list has records that a display leaves out, read or not."""
+        """Whether a display leaves out records of the list, whether they were read or not."""
         return False
 
     def __bool__(self) -> bool:
@@ -140,14 +184,14 @@ class CollectionView(Generic[H]):
 
 
 class TableView(CollectionView[H]):
-    """The records as tables and sums, which cover all of them."""
+    """A collection that can be exported as a table; tables and sums cover all records."""
 
     def _read_to(self, count: int | None = None) -> None:
-        """Read records until there are enough, or all."""
+        """Do nothing, because all records are here; a paged list reads pages."""
 
     @property
     def cost_usd(self) -> float | None:
-        """The known costs of all records in US dollars, or None if no cost is known."""
+        """The sum of the known costs of all records in USD, or None if no cost is known."""
         self._read_to()
         return sum_usd(self._costs) if self._costs else None
 
@@ -178,11 +222,9 @@ class TableView(CollectionView[H]):
 
 
 class PagedBase(CollectionView[H]):
-    """The display of a list whose pages are read as they are needed.
+    """A collection that reads the pages of a list from the service as they are needed.
 
     Args:
-        kind: the word for many of the records.
-        model: the model of the records.
         limit: greatest number of records; None for all.
         is_filtered: whether the list has filters.
     """
@@ -240,11 +282,11 @@ class AsyncPagedView(PagedBase[H], ABC):
 
     @abstractmethod
     async def _read_to(self, count: int | None = None) -> None:
-        """Read pages until there are enough records, or all."""
+        """Read pages until there are `count` records; None reads all pages."""
 
     @property
     async def cost_usd(self) -> float | None:
-        """The known costs of all records in US dollars, or None if no cost is known."""
+        """The sum of the known costs of all records in USD, or None if no cost is known."""
         await self._read_to()
         return sum_usd(self._costs) if self._costs else None
 
@@ -270,7 +312,7 @@ class AsyncPagedView(PagedBase[H], ABC):
 
 
 class PagedView(PagedBase[H], TableView[H], ABC):
-    """The display of a list of the client, which reads the first page at once, and its length."""
+    """The display of a list of the sync client, which reads the first page at once."""
 
     def _begin(self) -> None:
         """Read the first page, so that a wrong filter is rejected at once."""
@@ -282,19 +324,14 @@ class PagedView(PagedBase[H], TableView[H], ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """Return the number of records."""
+        """Return the number of records; the service may have to count them."""
 
     def __len__(self) -> int:
         return self.count()
 
 
 class Collection(TableView[H]):
-    """Several handles, all of them read: indexed by position and by id.
-
-    Args:
-        items: the handles.
-        kind: the word for many of them.
-    """
+    """Several handles, all of them read: indexed by position and by id."""
 
     def __init__(self, items: Sequence[H], kind: str) -> None:
         super().__init__(items, kind, total=len(items))
@@ -321,19 +358,5 @@ class Collection(TableView[H]):
 
 
 def _list_costs(items: Sequence[RecordView[Any]]) -> list[float]:
-    """List the costs that are known."""
     costs = (getattr(item.record, "cost_usd", None) for item in items)
     return [cost for cost in costs if cost is not None]
-
-
-class UsageLines(Collection[UsageView]):
-    """The lines of a usage summary."""
-
-    def __init__(self, items: Sequence[UsageView]) -> None:
-        super().__init__(items, "usage lines")
-
-    def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """Draw the cost of each day as a bar stacked by provider; by matplotlib."""
-        from toolkit.display.plots.bars import draw_usage
-
-        return draw_usage([item.record for item in self], ax)

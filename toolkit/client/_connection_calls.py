@@ -1,17 +1,22 @@
 """Calls about connections, which both clients share."""
 
+import os
 from collections.abc import Sequence
 from typing import Literal, TypeVar
 
 from toolkit.client._resource_calls import DeletableCalls, HandleCalls
 from toolkit.client._wire.messages import drop_none
+from toolkit.contract.base import Record
 from toolkit.contract.choices import ConnectionType
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.health import Provider
+from toolkit.contract.suggestions import ask_meant
 
 H = TypeVar("H")  # a handle; in the async client, a coroutine that returns one
 
 
 class ConnectionHandleCalls(HandleCalls[H]):
-    """The calls of a connection."""
+    """The methods of a connection's handle, for the sync and the async client."""
 
     def share(self, accounts: Literal["all"] | Sequence[str]) -> H:
         """Share the connection with other accounts, each with its own bill and limits.
@@ -40,7 +45,7 @@ class ConnectionHandleCalls(HandleCalls[H]):
         return self._call("DELETE", "/share", params=drop_none(account=account))
 
     def trust(self) -> H:
-        """Allow the models in `overbilled` under budgets again.
+        """Let work with a budget use the models in `overbilled` again.
 
         These models billed more than was reserved for them. Only this call clears the list.
         """
@@ -48,7 +53,7 @@ class ConnectionHandleCalls(HandleCalls[H]):
 
 
 class ConnectionCalls(DeletableCalls[H]):
-    """The calls of `client.connections`."""
+    """The methods of `client.connections`, for the sync and the async client."""
 
     def create(
         self,
@@ -108,7 +113,7 @@ class ConnectionCalls(DeletableCalls[H]):
         return self._call("DELETE", id, "/share", params=drop_none(account=account))
 
     def trust(self, id: str) -> H:
-        """Allow the models in a connection's `overbilled` under budgets again.
+        """Let work with a budget use the models in a connection's `overbilled` again.
 
         These models billed more than was reserved for them. Only this call clears the list.
         """
@@ -116,5 +121,49 @@ class ConnectionCalls(DeletableCalls[H]):
 
 
 def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
-    """Return the accounts of a share in their wire form."""
+    """Return the accounts to share with as the service takes them: `all`, or a list of ids."""
     return accounts if isinstance(accounts, str) else list(accounts)
+
+
+class DiscoveredVariable(Record):
+    """A vendor's conventional variable, as this process sees it.
+
+    Attributes:
+        set: whether the variable is set here; its value is not read.
+    """
+
+    provider: str
+    title: str
+    variable: str
+    set: bool
+    connected: bool
+
+
+def find_variable(provider: Provider) -> DiscoveredVariable:
+    """Report whether a vendor's conventional variable is set here, and connected."""
+    variable = provider.conventional_variable
+    return DiscoveredVariable(
+        provider=provider.id,
+        title=provider.title,
+        variable=variable,
+        set=bool(os.environ.get(variable)),
+        connected=provider.connected,
+    )
+
+
+def choose_variables(
+    providers: Sequence[str], known: Sequence[DiscoveredVariable]
+) -> dict[str, str]:
+    """Choose the variables of the vendors to connect, by vendor; `all` stands for all new ones.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for an unknown vendor.
+    """
+    variables = {vendor.provider: vendor.variable for vendor in known}
+    if tuple(providers) == ("all",):
+        providers = [vendor.provider for vendor in known if vendor.set and not vendor.connected]
+    for provider in providers:
+        if provider not in variables:
+            hint = f"Connect one of {', '.join(variables)}. {ask_meant(provider, variables)}"
+            raise RequestError(ErrorCode.INVALID_REQUEST, hint.rstrip())
+    return {provider: variables[provider] for provider in providers}

@@ -3,8 +3,7 @@
 from datetime import date, datetime
 from typing import Any, Literal
 
-from toolkit.client._members import Member, TextMember
-from toolkit.client._record_view import RecordView
+from toolkit.client._record_view import Member, RecordView, TextMember
 from toolkit.contract.account import ApiKey
 from toolkit.contract.agents import Agent
 from toolkit.contract.artifacts import Artifact
@@ -21,7 +20,7 @@ MAX_INLINE_BYTES = 4 * 1024 * 1024
 
 
 class CapabilityView(RecordView[CapabilityRecord]):
-    """A capability."""
+    """A capability: its version, schemas and the providers that can serve it."""
 
     title = Member[str]("Its human label.")
     version = Member[str]("Its version.")
@@ -51,7 +50,7 @@ class CapabilityView(RecordView[CapabilityRecord]):
 
 
 class AgentView(RecordView[Agent]):
-    """An agent."""
+    """A version of an agent: a named objective with parameters."""
 
     @property
     def name(self) -> str:
@@ -83,7 +82,7 @@ class ArtifactView(RecordView[Artifact]):
 
     @property
     def is_small(self) -> bool:
-        """True if it keeps its bytes once they are read, and shows itself."""
+        """True up to 4 MiB: it keeps its bytes once they are read, and a notebook displays it."""
         return self.size_bytes <= MAX_INLINE_BYTES
 
     def _repr_mimebundle_(self, **_: object) -> Any:
@@ -99,7 +98,7 @@ class ArtifactView(RecordView[Artifact]):
 
 
 class ConnectionView(RecordView[Connection]):
-    """A provider connection."""
+    """A connection: a pointer to the secret that holds a vendor's key."""
 
     provider = Member[str]("The provider that it leads to.")
     connection_type = Member[ConnectionType]("`environment` or `aws_secrets_manager`.")
@@ -112,7 +111,7 @@ class ConnectionView(RecordView[Connection]):
 
     @property
     def warning(self) -> str | None:
-        """The fault that a free test found at creation. None if it found none, or for a read."""
+        """The fault that the test at creation found, or None; always None when read later."""
         return None if self.record.warning is None else self.record.warning.message
 
 

@@ -14,7 +14,7 @@ MAX_WAITING = 10_000  # unread items; above this number all are dropped, and the
 
 
 class _Shelf(Generic[T]):
-    """Items in order, up to a bound."""
+    """A list of unread items in order; all are dropped if there are more than 10,000."""
 
     def __init__(self) -> None:
         self._items: list[T] = []
@@ -28,7 +28,7 @@ class _Shelf(Generic[T]):
             self._has_lost = True
 
     def empty(self) -> tuple[list[T], bool]:
-        """Return all items, and whether any were lost since the last time."""
+        """Remove and return all items, with whether any were dropped since the last call."""
         items, lost = self._items, self._has_lost
         self._items, self._has_lost = [], False
         return items, lost
@@ -52,8 +52,7 @@ class Mailbox(Generic[T]):
     def take(self, timeout_s: float | None = None) -> tuple[list[T], bool]:
         """Take all items, waiting for the first; return them, and whether any were lost.
 
-        Args:
-            timeout_s: maximum seconds to wait. Default: None, no limit.
+        There may be no item: after the timeout, or if a `put` without items wakes the taker.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._is_woken, timeout_s)
@@ -76,8 +75,7 @@ class AsyncMailbox(Generic[T]):
     async def take(self, timeout_s: float | None = None) -> tuple[list[T], bool]:
         """Take all items, waiting for the first; return them, and whether any were lost.
 
-        Args:
-            timeout_s: maximum seconds to wait. Default: None, no limit.
+        There may be no item: after the timeout, or if a `put` without items wakes the taker.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -99,7 +97,7 @@ class Reader:
         self.guard: AbstractContextManager[object] = threading.RLock()
 
     def start(self, read: Callable[[], None]) -> None:
-        """Start to read."""
+        """Run `read` in a new thread."""
         threading.Thread(target=read, name="toolkit-follower", daemon=True).start()
 
     def cancel(self) -> bool:
@@ -119,7 +117,7 @@ class AsyncReader:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, read: Callable[[], Awaitable[None]]) -> None:
-        """Start to read."""
+        """Run `read` in a new task."""
 
         async def run() -> None:
             await read()

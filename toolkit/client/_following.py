@@ -1,6 +1,7 @@
 """The shared part of following in both clients: followers of some work, and their changes."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 from weakref import WeakSet
@@ -8,11 +9,103 @@ from weakref import WeakSet
 from pydantic import BaseModel
 
 from toolkit.client._feeds import AsyncMailbox, AsyncReader, Mailbox, Reader
-from toolkit.client._text_pieces import TextAssembler, TextPiece
-from toolkit.contract.events import Event, TextDelta
+from toolkit.contract.events import (
+    PIECE_KINDS,
+    Event,
+    PieceKind,
+    TextDelta,
+    TextPiece,
+    ToolCallPart,
+)
 
 # A change of work: an event, a piece of a text, or the record as it was read again.
 Change: TypeAlias = Event | TextPiece | BaseModel
+
+
+class TextAssembler:
+    """Assembles a streamed answer from its deltas, and completes it from the stored output."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[PieceKind, int], TextDelta] = {}  # each part as a whole
+        self._begun: set[tuple[PieceKind, int]] = set()
+        self._last = TextDelta(resource_id="", job_id="", attempt=1, text="")
+
+    def begin(self) -> None:
+        """Prepare for a new stream, whose first delta of each part repeats the part so far."""
+        self._begun = set(self._seen)
+
+    def add(self, delta: TextDelta) -> TextPiece | None:
+        """Add a delta, and return the new piece of the answer, or None if nothing is new.
+
+        The piece restarts its part if it is of another attempt, or does not continue the text.
+        """
+        self._last, part = delta, delta.part
+        earlier = [seen for seen in self._list_seen(delta.kind) if seen.attempt != delta.attempt]
+        for seen in earlier:
+            del self._seen[seen.part]
+        before = None if part in self._begun else self._seen.get(part)
+        self._begun.discard(part)
+        text = delta.text if before is None else before.text + delta.text
+        return self._see(delta.model_copy(update={"text": text}), restarts=bool(earlier))
+
+    def repeat(self) -> list[TextPiece]:
+        """Return all parts so far, for a follower that has seen nothing of them."""
+        return [TextPiece.of(seen, seen.text) for seen in self._seen.values()]
+
+    def complete(self, output: object, kinds: Sequence[PieceKind]) -> Iterator[TextPiece]:
+        """Yield the pieces of a stored output that were not seen, of the given kinds.
+
+        A text that differs from the stored text is yielded again as a whole, and all tool calls
+        are if any of them differs.
+        """
+        if not isinstance(output, Mapping):
+            return
+        for kind in (kind for kind in PIECE_KINDS if kind in kinds):
+            if kind == "tool_call":
+                yield from self._complete_calls(output.get("tool_calls") or [])
+                continue
+            piece = self._see(self._make_part(kind, output.get(kind)))
+            if piece is not None:
+                yield piece
+
+    def _complete_calls(self, calls: Sequence[Mapping[str, Any]]) -> Iterator[TextPiece]:
+        """Yield the stored tool calls, unless the same calls were seen."""
+        seen = self._list_seen("tool_call")
+        if [_parse_arguments(part.text) for part in seen] == [call["arguments"] for call in calls]:
+            return
+        for index, call in enumerate(calls):
+            text = json.dumps(call["arguments"], ensure_ascii=False)
+            tool_call = ToolCallPart(index=index, id=call["id"], name=call["name"])
+            whole = self._make_part("tool_call", text, tool_call)
+            yield TextPiece.of(whole, text, restarts=bool(seen) and index == 0)
+
+    def _list_seen(self, kind: PieceKind) -> list[TextDelta]:
+        return [seen for seen in self._seen.values() if seen.kind == kind]
+
+    def _make_part(
+        self, kind: PieceKind, text: object, tool_call: ToolCallPart | None = None
+    ) -> TextDelta:
+        text = text if isinstance(text, str) else ""
+        return self._last.model_copy(update={"kind": kind, "text": text, "tool_call": tool_call})
+
+    def _see(self, whole: TextDelta, *, restarts: bool = False) -> TextPiece | None:
+        """Store the whole text of a part, and return the new piece of it, or None without any."""
+        before = self._seen.get(whole.part)
+        self._seen[whole.part] = whole
+        seen = "" if before is None else before.text
+        if whole.text == seen and (before is not None or whole.tool_call is None):
+            return None
+        if not whole.text.startswith(seen):
+            restarts, seen = True, ""
+        return TextPiece.of(whole, whole.text[len(seen) :], restarts=restarts)
+
+
+def _parse_arguments(text: str) -> object:
+    """Parse the arguments of a tool call, "" as {}; returns None if they are not valid JSON."""
+    try:
+        return json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return None
 
 
 class FollowerState:
@@ -34,14 +127,13 @@ class FollowerState:
         self._texts: dict[str, TextAssembler] = {}  # that are being written, by job
 
     def wake(self) -> None:
-        """Check now whether ended work was resumed."""
+        """Make the reader check now whether ended work was resumed."""
         self._alarm.put()
 
     def _enter(self, following: "FollowingState", after: int, read: Callable[[int], Any]) -> bool:
-        """Add a follower of all further changes; return whether a reader was already running.
+        """Add a follower, and start a reader if needed; return whether a reader was running.
 
         Args:
-            following: the follower.
             after: number of the last event that it knows.
             read: function that reads for all followers while it has the given turn.
         """
@@ -52,17 +144,18 @@ class FollowerState:
                 self._texts.clear()
             self._looking.add(following)
             self._late.add(following)
-            if following.texts:
-                following.put([texts.repeat() for texts in self._texts.values()])
-            if not is_late or (following.texts and not self._reads_texts):
+            if following.kinds:
+                parts = [part for texts in self._texts.values() for part in texts.repeat()]
+                following.put([part for part in parts if part.kind in following.kinds])
+            if not is_late or (following.kinds and not self._reads_texts):
                 self._reader.cancel()
                 self._turn += 1
-                self._reads_texts = following.texts
+                self._reads_texts = bool(following.kinds)
                 self._reader.start(partial(read, self._turn))
             return is_late
 
     def leave(self, following: "FollowingState") -> None:
-        """Remove a follower."""
+        """Remove a follower; without any follower, the reader ends."""
         with self._reader.guard:
             self._looking.discard(following)
             self._late.discard(following)
@@ -71,7 +164,7 @@ class FollowerState:
         self._alarm.put()
 
     def _has_turn(self, turn: int, *, is_over: bool = False) -> bool:
-        """Check whether a reader must read on; otherwise another reader may take its place."""
+        """Check whether a reader must read on; if the work is over, end the followers first."""
         with self._reader.guard:
             if turn != self._turn:
                 return False
@@ -121,7 +214,7 @@ class FollowerState:
             if turn == self._turn:
                 piece = self._texts.setdefault(delta.job_id, TextAssembler()).add(delta)
                 for following in list(self._looking):
-                    if piece and following.texts:
+                    if piece is not None and piece.kind in following.kinds:
                         following.put([piece])
 
     def _tell_events(self, turn: int, events: Sequence[Event]) -> None:
@@ -147,7 +240,7 @@ class FollowingState:
     """The state of one follower of some work: its unread changes, and its options.
 
     Attributes:
-        texts: whether changes include texts while they are written.
+        kinds: kinds of pieces that the changes include.
         beyond_end: whether it goes on after the end, because the work may be resumed.
     """
 
@@ -158,10 +251,10 @@ class FollowingState:
         follower: FollowerState,
         mailbox: AsyncMailbox[Change] | Mailbox[Change],
         after: int,
-        texts: bool,
+        kinds: Sequence[PieceKind],
         beyond_end: bool,
     ) -> None:
-        self.texts = texts
+        self.kinds = kinds
         self.beyond_end = beyond_end
         self._follower = follower
         self._mailbox = mailbox
@@ -174,13 +267,13 @@ class FollowingState:
 
     @property
     def is_over(self) -> bool:
-        """True if all changes have been returned, or it was closed."""
+        """True if all changes have been returned, or the follower was closed."""
         return self._is_over
 
     def _choose_new(self, changes: Sequence[Change]) -> tuple[list[Change], str | None]:
         """Return the new changes up to the start of a workflow, and the id of that workflow.
 
-        The changes after that are held.
+        The changes after that are kept until the workflow is over.
         """
         new_changes: list[Change] = []
         for place, change in enumerate(changes):
@@ -201,7 +294,7 @@ class FollowingState:
         self._mailbox.put(*changes)
 
     def end(self) -> None:
-        """End the changes, because the work is over; the follower's reader calls this."""
+        """End the changes at the end of the work, unless `beyond_end`; the reader calls this."""
         if not self.beyond_end and not self._is_ended:
             self._is_ended = True
             self._mailbox.put()
@@ -221,19 +314,14 @@ class FollowingState:
 
 
 def wake_follower(shared: Mapping[str, object], path: str) -> None:
-    """Check some work now, if it is followed, because it may have been resumed after its end.
-
-    Args:
-        shared: objects that all users of a client share.
-        path: path of the work, below `/v1`.
-    """
+    """Check some work now, if it is followed, because it may have been resumed after its end."""
     follower = shared.get(path)
     if isinstance(follower, FollowerState):
         follower.wake()
 
 
 def may_end(events: Sequence[Event]) -> bool:
-    """Check whether some work may be over after these events, perhaps for a while."""
+    """Check whether these events say that the work ended, or waits for a person."""
     return any(event.terminal or event.type.endswith(".blocked") for event in events)
 
 

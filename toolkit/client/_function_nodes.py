@@ -1,21 +1,24 @@
-"""Functions as nodes: the input of a node that calls a function, by its parameters."""
+"""Functions of this process: as nodes of workflows, and as `client.functions`."""
 
 import inspect
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.suggestions import suggest_name
-from toolkit.functions import RegisteredFunction
+from toolkit.functions import FunctionTable, RegisteredFunction
+
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRef:
-    """A reference to a node that was added: for another's `depends_on`, or as an argument."""
+    """A reference to a node of a workflow, for `depends_on` or as an argument of a function."""
 
     id: str
 
@@ -108,7 +111,7 @@ def make_function_node(
 
 
 def warn_of_unseen(registered: RegisteredFunction) -> None:
-    """Warn if a function reads values without a digest, so that nothing is cached."""
+    """Warn if a function reads values that cannot be hashed, so that its result is not cached."""
     from toolkit.functions.fingerprints import fingerprint_function
 
     unseen = fingerprint_function(registered.function).unseen
@@ -153,3 +156,71 @@ def _explain_missing(function: str, parameter: str, depends_on: Sequence[str]) -
 def _make_error(id: str, message: str) -> RequestError:
     text = f"Node `{id}`: {message}."
     return RequestError(ErrorCode.INVALID_WORKFLOW, text, details=[Detail("nodes", message)])
+
+
+class Functions:
+    """`client.functions`: the functions that were submitted as nodes, or registered by name.
+
+    Args:
+        table: functions of a client's own engine. None for a client of a server.
+    """
+
+    def __init__(self, table: FunctionTable | None, address: str) -> None:
+        self._table = table
+        self._address = address
+
+    def register(self, function: F, *, name: str | None = None) -> F:
+        """Register a function under its name from now on; also usable as a decorator.
+
+        A workflow that waits for this function, because its process ended before, goes on within a
+        second. Retried work calls this function in place of the earlier function of the name.
+
+        Args:
+            function: the function.
+            name: name under which it was submitted. Default: its own name.
+
+        Returns:
+            the function itself.
+
+        Raises:
+            RequestError: `FUNCTION_UNAVAILABLE` for a client of a server.
+        """
+        self._require_table().register(RegisteredFunction.of(function, name))
+        return function
+
+    def _add_submitted(self, submitted: dict[str, RegisteredFunction]) -> None:
+        """Add the functions of a workflow to the table, and replace each by its entry there.
+
+        Raises:
+            RequestError: `FUNCTION_UNAVAILABLE` for a client of a server.
+        """
+        table = self._require_table()
+        for node_id, function in submitted.items():
+            submitted[node_id] = table.add(function)
+
+    def _require_table(self) -> FunctionTable:
+        if self._table is None:
+            raise RequestError(
+                ErrorCode.FUNCTION_UNAVAILABLE,
+                "Functions run only in their own process, but this client uses"
+                f" {self._address}: submit the workflow to Client.local(), or make"
+                " the function a capability (docs/plugins.md).",
+            )
+        return self._table
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._list_names()
+
+    def __len__(self) -> int:
+        return len(self._list_names())
+
+    def __iter__(self) -> Iterator[RegisteredFunction]:
+        """Yield every registered function, with its name."""
+        return iter(self._table or ())
+
+    def _list_names(self) -> list[str]:
+        return list(dict.fromkeys(function.name for function in self))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._list_names())
+        return f"<Functions of this process: {names or 'none yet'}>"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from toolkit.client._record_view import RecordView
+from toolkit.client._record_view import Member, RecordView
 from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.short_tracebacks import UnknownNodeError
 from toolkit.contract.workflows import Node, WorkflowRecord
@@ -16,8 +16,7 @@ from toolkit.display.text import format_seconds
 from toolkit.display.theme import read_svg_width
 from toolkit.display.workflow import timeline
 from toolkit.display.workflow.boxes import MAX_ROOMY_BOXES, measure_duration_s
-from toolkit.display.workflow.mermaid import format_workflow_mermaid
-from toolkit.display.workflow.svg import draw_workflow_svg
+from toolkit.display.workflow.svg import draw_workflow_svg, format_workflow_mermaid
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,7 +29,7 @@ MimeBundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
 
 
 class GraphView:
-    """A graph of nodes that shows itself as a picture; `[id]` is one of its nodes."""
+    """A graph of nodes, which a notebook shows as a picture; `graph[id]` is one of its nodes."""
 
     planned = False  # whether its nodes have not run yet
 
@@ -52,7 +51,7 @@ class GraphView:
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw the graph by matplotlib, on axes given or on a figure of its own."""
-        from toolkit.display.plots.workflow import draw_workflow_figure
+        from toolkit.display.plots import draw_workflow_figure
 
         return draw_workflow_figure(
             self._make_title(),
@@ -97,7 +96,7 @@ class GraphView:
         return [node.id for node in self._list_nodes()]
 
     def _mime_(self) -> tuple[str, str]:
-        """Return the HTML for marimo, which would show each picture of a bundle in a tab."""
+        """Return only HTML for marimo, which would show each picture of a MIME bundle in a tab."""
         empty = f"<code>{escape(repr(self))}</code>"
         return "text/html", self.picture() if self._list_nodes() else empty
 
@@ -113,15 +112,8 @@ class LineageView(GraphView, RecordView[Lineage]):
 
     noun = "Lineage"
 
-    @property
-    def jobs(self) -> list[LineageJob]:
-        """The job that made it first, then the jobs that made the inputs."""
-        return self.record.jobs
-
-    @property
-    def artifacts(self) -> list[Artifact]:
-        """The artifact itself first."""
-        return self.record.artifacts
+    jobs = Member[list[LineageJob]]("The jobs that made the artifact and its inputs, last first.")
+    artifacts = Member[list[Artifact]]("The artifact itself, then those that it was made from.")
 
     def _list_rows(self) -> Sequence[BaseModel]:
         return self.jobs
@@ -160,7 +152,7 @@ class LineageView(GraphView, RecordView[Lineage]):
 
 
 class TimelineView(RecordView[WorkflowRecord]):
-    """A Gantt chart of when each node of a workflow ran; grey dots are waiting."""
+    """A Gantt chart of when each node of a workflow ran; grey dots mark waiting."""
 
     noun = "Timeline"
 
@@ -175,12 +167,12 @@ class TimelineView(RecordView[WorkflowRecord]):
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw the chart by matplotlib, on axes given or on a figure of its own."""
-        from toolkit.display.plots.workflow import draw_timeline_figure
+        from toolkit.display.plots import draw_timeline_figure
 
         return draw_timeline_figure(self.record, ax)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the workflow's id, and its bars."""
+        """Return the workflow's id, its seconds, and a bar for each node, as JSON values."""
         return {"id": self.id, "seconds": self.seconds, "bars": self._list_bars()}
 
     def to_frame(self) -> "pd.DataFrame":
@@ -212,7 +204,7 @@ class TimelineView(RecordView[WorkflowRecord]):
         return f"<Timeline of {self.id}: {count} nodes in {format_seconds(self.seconds)}>"
 
     def _mime_(self) -> tuple[str, str]:
-        """Return the HTML for marimo, which would show each picture of a bundle in a tab."""
+        """Return only HTML for marimo, which would show each picture of a MIME bundle in a tab."""
         return "text/html", self.picture()
 
     def _repr_mimebundle_(self, **_: object) -> MimeBundle:
@@ -220,7 +212,7 @@ class TimelineView(RecordView[WorkflowRecord]):
 
 
 def make_planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
-    """Return contract nodes for nodes that were not submitted."""
+    """Convert nodes of a workflow or plan that has not run to `Node` records."""
     return [
         Node(
             id=node["id"],

@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import TypeVar
 
-from toolkit.client._members import Member
-from toolkit.client._record_view import RecordView
+from toolkit.client._record_view import Member, RecordView
 from toolkit.client._resource_calls import DeletableCalls
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract.base import ErrorInfo
@@ -30,7 +29,7 @@ class InfrastructureView(RecordView[S]):
 
 
 class ComputeView(InfrastructureView[Compute]):
-    """A GPU pod."""
+    """A GPU pod (a container on a GPU machine), rented from a vendor."""
 
     gpu_type = Member[str]("The GPU, by its name in the catalogue.")
     image = Member[str]("The container image.")
@@ -40,7 +39,7 @@ class ComputeView(InfrastructureView[Compute]):
 
 
 class ComputeCalls(DeletableCalls[H]):
-    """The calls of `client.compute`."""
+    """The methods of `client.compute`, for the sync and the async client."""
 
     def create(
         self,
@@ -75,7 +74,7 @@ class ComputeCalls(DeletableCalls[H]):
 
 
 class EndpointView(InfrastructureView[Endpoint]):
-    """A serverless endpoint."""
+    """A serverless GPU endpoint of a vendor."""
 
     gpu_ids = Member[str]("The GPU pools of its workers.")
     workers_min = Member[int]("The minimum number of workers.")
@@ -87,7 +86,7 @@ class EndpointView(InfrastructureView[Endpoint]):
 
 
 class EndpointCalls(DeletableCalls[H]):
-    """The calls of `client.endpoints`."""
+    """The methods of `client.endpoints`, for the sync and the async client."""
 
     def create(
         self,
@@ -100,7 +99,7 @@ class EndpointCalls(DeletableCalls[H]):
         template_id: str | None = None,
         image: str | None = None,
     ) -> H:
-        """Create a serverless endpoint; omitted values have the defaults of the contract.
+        """Create a serverless endpoint; omitted values have the defaults of the API.
 
         Args:
             name: name of the new resource.
@@ -128,14 +127,14 @@ class EndpointCalls(DeletableCalls[H]):
 
 
 class StorageView(InfrastructureView[Storage]):
-    """A network volume."""
+    """A network volume of a vendor, which pods and endpoints can mount."""
 
     size_gb = Member[int]("The size in gigabytes.")
     data_center = Member[str]("The data centre.")
 
 
 class StorageCalls(DeletableCalls[H]):
-    """The calls of `client.storage`."""
+    """The methods of `client.storage`, for the sync and the async client."""
 
     def create(self, name: str, size_gb: int, *, data_center: str | None = None) -> H:
         """Rent a network volume, which is billed by its size until it is deleted.
@@ -152,7 +151,7 @@ class StorageCalls(DeletableCalls[H]):
 
 
 class TemplateView(InfrastructureView[Template]):
-    """A template."""
+    """A template: a container image that endpoints or pods run."""
 
     image = Member[str]("The container image.")
     serverless = Member[bool]("True for endpoints, False for pods.")
@@ -160,10 +159,10 @@ class TemplateView(InfrastructureView[Template]):
 
 
 class TemplateCalls(DeletableCalls[H]):
-    """The calls of `client.templates`."""
+    """The methods of `client.templates`, for the sync and the async client."""
 
     def create(self, name: str, image: str, *, serverless: bool = True) -> H:
-        """Create a shared template.
+        """Create a container template at the vendor, for endpoints or pods to share.
 
         Args:
             name: name of the new resource.

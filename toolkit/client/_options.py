@@ -1,19 +1,33 @@
-"""Methods that take the options of a run show each of them, as if they were written out."""
+"""Options and filters as keyword arguments: shown in signatures and docstrings, and checked."""
 
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, date, datetime
 from functools import wraps
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, Final, TypedDict, TypeVar, cast, get_type_hints
 
 from toolkit.client._wire.messages import drop_none
-from toolkit.contract.run_options import RUN_OPTIONS, RunOptions, WorkOptions
+from toolkit.contract.run_options import PROVIDER_LISTS, RUN_OPTIONS, RunOptions, WorkOptions
 from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.contract.suggestions import explain_unknown
 
 F = TypeVar("F", bound=Callable[..., object])
 # Since Python 3.13 the compiler removes the common indentation of a docstring.
 _MARK = re.compile(r"^( *)\*\*options: options of a run\.\n", re.MULTILINE)
+_FILTER_MARK = re.compile(r"^( *)\*\*filters: those of a list\.\n", re.MULTILINE)
+WORK_FILTERS: Final[dict[str, str]] = {
+    "capability": "capability of the work or of one of its nodes: a name, or `name@version`",
+    "provider": "provider that served the work or one of its nodes",
+    "status": "status of the work",
+    "tag": "tag of the work, or several tags that it must all have",
+    "since": "created at this time or later; a time without a zone is UTC",
+    "until": "created before this time",
+    "min_cost_usd": "minimum cost in US dollars",
+    "max_cost_usd": "maximum cost in US dollars",
+    "q": "text in the input, ignoring case",
+}
+"""The description of each filter, by name."""
 
 
 def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F], F]:
@@ -39,11 +53,9 @@ def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F]
 def show_keywords(
     function: F, hints: Mapping[str, object], words: Mapping[str, str], mark: re.Pattern[str]
 ) -> F:
-    """Make a function show the keyword arguments that it takes as a mapping.
+    """Show the names behind `**options` in the signature and docstring of a function.
 
     Args:
-        hints: type of each argument.
-        words: description of each argument.
         mark: line of its docstring that the descriptions replace.
     """
     signature = inspect.signature(function)
@@ -159,8 +171,6 @@ def check_options(
     """Reject unknown options, as Python rejects an argument that a function does not have.
 
     Args:
-        options: keyword arguments of a call.
-        names: names of the known options.
         hint: further text for the error.
         what: the word for an option.
 
@@ -181,15 +191,80 @@ def collect_options(
     cache: bool | None = None,
     names: Collection[str] = RUN_OPTIONS,
 ) -> dict[str, object]:
-    """Collect the options that were given, for a body.
+    """Collect the given options for a request; `only` and `ignore` become lists of providers.
 
     Args:
-        options: keyword arguments of a call.
         cache: the client's own choice, used if the caller omitted the option.
-        names: names of the options of the call.
 
     Raises:
-        TypeError: an option is unknown.
+        TypeError: an option is unknown, or two options contradict each other.
     """
     check_options(options, names)
-    return drop_none(cache=cache) | drop_none(**options)
+    return drop_none(cache=cache) | join_lists(drop_none(**options))
+
+
+def join_lists(options: dict[str, object]) -> dict[str, object]:
+    """Write `only` and `ignore` as the option `provider` of a body.
+
+    Raises:
+        TypeError: `provider` is given as well.
+
+    >>> join_lists({"ignore": "openai"})
+    {'provider': {'ignore': ['openai']}}
+    """
+    values = {name: options[name] for name in PROVIDER_LISTS if name in options}
+    if not values:
+        return options
+    if "provider" in options:
+        raise ArgumentError(
+            f"`{next(iter(values))}` and `provider` both choose the provider: give only one of them"
+        )
+    lists = {
+        name: [value] if isinstance(value, str) else list(cast("Sequence[str]", value))
+        for name, value in values.items()
+    }
+    return {k: v for k, v in options.items() if k not in lists} | {"provider": lists}
+
+
+class WorkFilters(TypedDict, total=False):
+    """The conditions that each item of a list meets; a filter of None is ignored."""
+
+    capability: str | None
+    provider: str | None
+    status: str | None
+    tag: str | Sequence[str] | None
+    since: datetime | date | str | None
+    until: datetime | date | str | None
+    min_cost_usd: float | None
+    max_cost_usd: float | None
+    q: str | None
+
+
+def document_filters(function: F) -> F:
+    """Make a function with `**filters` show each filter, as `document_options` shows options."""
+    return show_keywords(function, get_type_hints(WorkFilters), WORK_FILTERS, _FILTER_MARK)
+
+
+def make_list_query(filters: WorkFilters) -> dict[str, str]:
+    """Make the part of a query that filters work.
+
+    Raises:
+        TypeError: there is no such filter.
+
+    >>> make_list_query({"tag": ["a", "b"], "since": date(2026, 11, 20)})
+    {'tag': 'a,b', 'since': '2026-11-20'}
+    """
+    check_options(filters, WORK_FILTERS, what="filter")
+    values = cast("Mapping[str, object]", filters)
+    return {name: _write_value(value) for name, value in values.items() if value is not None}
+
+
+def _write_value(value: object) -> str:
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return aware.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    return (
+        str(value) if isinstance(value, str) or not isinstance(value, Sequence) else ",".join(value)
+    )

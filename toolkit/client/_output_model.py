@@ -94,7 +94,6 @@ def parse_output(model: type[M], output: object, subject: str) -> M:
     """Make an instance of a model from the output of a capability.
 
     Args:
-        model: the model.
         output: the output; its `json`, if there is any, is the answer.
         subject: id of the work, for the error.
 

@@ -1,18 +1,15 @@
 """Record views: the displays of handles and collections, in async and sync clients alike."""
 
-import os
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
-from toolkit.client._members import Member
-from toolkit.contract.base import ErrorInfo, Record
+from toolkit.contract.base import ErrorInfo
 from toolkit.contract.billing import Billing, BillingLine
 from toolkit.contract.choices import Decision
 from toolkit.contract.connections import ConnectionTest
-from toolkit.contract.health import Provider
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.money import format_usd
 from toolkit.contract.runs import Route
@@ -25,9 +22,10 @@ from toolkit.display.text import format_count, summarize_record
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
+T = TypeVar("T")
 R = TypeVar("R", bound=BaseModel)
 ROUTE_COLUMNS = (
     "provider", "model", "kept", "reason", "score", "estimated_cost_usd", "quality", "breaker",
@@ -35,8 +33,43 @@ ROUTE_COLUMNS = (
 )  # fmt: skip
 
 
+class Member(property, Generic[T]):
+    """A property that returns the member of the same name of `record`.
+
+    `Member[T]` states the type of the member for type checkers.
+    """
+
+    def __init__(self, doc: str) -> None:
+        super().__init__(self._read)
+        self.__doc__ = doc  # before Python 3.12, a subclass of property shows its own instead
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Store the name of the attribute."""
+        self._name = name
+
+    def _read(self, view: Any) -> Any:
+        return getattr(view.record, self._name)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type, /) -> Self: ...
+
+        @overload
+        def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...
+
+        def __get__(self, instance: Any, owner: type | None = None, /) -> Self | T: ...
+
+
+class TextMember(Member[str]):
+    """A text of `record`; empty if the record has none."""
+
+    def _read(self, view: Any) -> Any:
+        return super()._read(view) or ""
+
+
 class RecordView(HasKnownNames, Generic[R]):
-    """A record that shows itself.
+    """A record of the service that a notebook displays.
 
     Attributes:
         record: the contract's model, as it was when last read.
@@ -59,7 +92,7 @@ class RecordView(HasKnownNames, Generic[R]):
         return self.record.model_dump(mode="json", by_alias=True)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return the record as a table."""
+        """Return a table of one row, or of a row for each part, such as the nodes of a workflow."""
         return to_data_frame(self._list_rows())
 
     def _list_rows(self) -> Sequence[BaseModel]:
@@ -90,6 +123,7 @@ class ReviewView(RecordView[Review]):
     recommended_actions = Member[list[RecommendedAction]]("All that a retry runs again.")
     reviewer = Member[str]("The reviewer: `checks`, `judge` or `person`.")
     attempt = Member[int | None]("The attempt of the task that it judges, counted from 1.")
+    saw_pictures = Member[bool]("Whether the reviewer was shown the pictures that it judges.")
 
     def __repr__(self) -> str:
         score = "" if self.score is None else f" {self.score:.2f}"
@@ -120,8 +154,8 @@ class RouteView(RecordView[Route]):
     candidates = Member[tuple[Candidate, ...]]("Every vendor and model, the best first.")
 
     def plot(self) -> "Figure":
-        """Draw cost against latency of the candidates, the choice marked; by matplotlib."""
-        from toolkit.display.plots.bars import draw_candidates
+        """Draw cost and latency of the candidates as bars, the choice marked; by matplotlib."""
+        from toolkit.display.plots import draw_candidates
 
         return draw_candidates(self.record)
 
@@ -145,7 +179,7 @@ class RouteView(RecordView[Route]):
 
 
 class BillingView(RecordView[Billing]):
-    """A month's bills, by sender."""
+    """The bills of a month, a line for each vendor."""
 
     noun = "Billing"
 
@@ -154,12 +188,6 @@ class BillingView(RecordView[Billing]):
     currency = Member[Literal["USD"]]("The currency of all amounts.")
     lines = Member[list[BillingLine]]("A line for each bill.")
     simulated = Member[bool]("True if the sandbox made the calls, so that nobody bills anything.")
-
-    def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """Draw a bar for each biller, by matplotlib."""
-        from toolkit.display.plots.bars import draw_billing
-
-        return draw_billing(self.record, ax)
 
     def _list_rows(self) -> Sequence[BaseModel]:
         return self.record.lines
@@ -195,8 +223,9 @@ class UsageView(RecordView[UsageLine]):
 
     def __repr__(self) -> str:
         line = self.record
-        groups = ("day", "capability", "provider", "connection_id", "agent_id", "key_id")
-        values = (getattr(line, name) for name in groups)
+        groups = "day", "capability", "provider"
+        ids = "connection_id", "agent_id", "key_id", "account_id"
+        values = (getattr(line, name) for name in (*groups, *ids))
         group = " ".join(str(name) for name in values if name is not None) or "in all"
         return f"<Usage {group}: {line.jobs} jobs, {line.calls} calls, {format_usd(line.cost_usd)}>"
 
@@ -217,7 +246,7 @@ class ConnectionTestView(RecordView[ConnectionTest]):
 
     @property
     def ok(self) -> bool:
-        """True if the pointer resolves and the vendor takes the key."""
+        """True if the secret was found and the vendor accepts the key."""
         return self.record.resolved and self.record.accepted is True
 
     def __repr__(self) -> str:
@@ -228,29 +257,3 @@ class ConnectionTestView(RecordView[ConnectionTest]):
         lists = f"; lists {len(test.models)} models ({models})" if test.models else ""
         next_step = f". {test.next_step}" if test.next_step else ""
         return f"<Connection test {test.provider}: {verdict}{took}{lists}{next_step}>"
-
-
-class DiscoveredVariable(Record):
-    """A vendor's conventional variable, as this process sees it.
-
-    Attributes:
-        set: whether the variable is set here; its value is not read.
-    """
-
-    provider: str
-    title: str
-    variable: str
-    set: bool
-    connected: bool
-
-
-def find_variable(provider: Provider) -> DiscoveredVariable:
-    """Look up a vendor's conventional variable in this process."""
-    variable = provider.conventional_variable
-    return DiscoveredVariable(
-        provider=provider.id,
-        title=provider.title,
-        variable=variable,
-        set=bool(os.environ.get(variable)),
-        connected=provider.connected,
-    )

@@ -6,29 +6,41 @@ a coroutine in the async client. The call itself awaits nothing, so it need not 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from toolkit.client._client_state import ClientState
+from toolkit.client._definition_views import GpuView, ModelView
+from toolkit.client._record_view import BillingView, RecordView, UsageView
 from toolkit.client._wire.messages import drop_none, make_annotation
-from toolkit.contract.account import KeyCreated
-from toolkit.contract.choices import OptimizeFor, Scope
+from toolkit.contract.account import AccountCreated, CallerAccount, KeyCreated
+from toolkit.contract.billing import Billing
+from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.health import Provider
 from toolkit.contract.short_tracebacks import HasKnownNames
+from toolkit.contract.usage import UsageLine
 
 H = TypeVar("H")  # a handle; in the async client, a coroutine that returns one
 K = TypeVar("K")  # a new key; in the async client, a coroutine that returns one
 MAX_KNOWN_IDS = 500  # ids that completion offers, for each resource
+# Results of the calls; in the async client, coroutines.
+V = TypeVar("V")
+W = TypeVar("W")
 
 
 class HandleCalls(ABC, Generic[H]):
-    """The calls of one resource."""
+    """The base class of the methods of a handle, which stands for one record."""
 
     @abstractmethod
     def _call(self, method: str, what: str = "", **options: Any) -> H:
-        """Send a request about the resource."""
+        """Send a request about the record, update the record, and return its handle."""
 
 
 class ResourceCalls(HasKnownNames, ABC, Generic[H]):
-    """The calls of a `/v1` resource."""
+    """The base class of the methods of one `/v1` resource, such as `client.runs`."""
 
     handle: type[Any]
     _http: ClientState
@@ -36,11 +48,11 @@ class ResourceCalls(HasKnownNames, ABC, Generic[H]):
 
     @abstractmethod
     def _create(self, body: Mapping[str, object], **options: Any) -> H:
-        """Create a resource."""
+        """Send the request that creates a record, and return its handle."""
 
     @abstractmethod
     def _call(self, method: str, id: str, what: str = "", **options: Any) -> H:
-        """Send a request about the resource of an id."""
+        """Send a request about the record with an id, and return its handle."""
 
     def _remember_id(self, id: str) -> None:
         self._known_ids[id] = None
@@ -53,13 +65,12 @@ class ResourceCalls(HasKnownNames, ABC, Generic[H]):
 
     @property
     def _name(self) -> str:
-        """The name of the resource, in the plural."""
         name: str = self.handle.resource.rpartition("/")[2]
         return name
 
 
 class DeletableCalls(ResourceCalls[H]):
-    """The calls of a resource whose records can be deleted."""
+    """The methods of a resource whose records can be deleted."""
 
     def delete(self, id: str) -> H:
         """Delete a record; a vendor's resource behind it is deleted as well and no longer billed.
@@ -71,7 +82,7 @@ class DeletableCalls(ResourceCalls[H]):
 
 
 class WorkCalls(ResourceCalls[H]):
-    """The calls of a resource of work."""
+    """The methods of a resource of work: runs, jobs, workflows or tasks."""
 
     def cancel(self, id: str) -> H:
         """Cancel work; work that has ended does not change."""
@@ -79,7 +90,7 @@ class WorkCalls(ResourceCalls[H]):
 
 
 class AnnotatedCalls(WorkCalls[H]):
-    """The calls of a resource of work that carries tags and a note."""
+    """The methods of a resource of work that carries tags and a note."""
 
     def annotate(self, id: str, *, tags: Sequence[str] | None = None, note: str | None = None) -> H:
         """Replace the tags or the note of work in any state; an omitted value does not change.
@@ -97,7 +108,7 @@ class AnnotatedCalls(WorkCalls[H]):
 
 
 class AgentCalls(DeletableCalls[H]):
-    """The calls of `client.agents`."""
+    """The methods of `client.agents`, for the sync and the async client."""
 
     def create(
         self,
@@ -143,7 +154,7 @@ class AgentCalls(DeletableCalls[H]):
 
 
 class ApiKeyHandleCalls(ABC, Generic[K]):
-    """The calls of a key."""
+    """The methods of an API key's handle, for the sync and the async client."""
 
     _http: Any  # a `ClientState`
 
@@ -167,7 +178,7 @@ class ApiKeyHandleCalls(ABC, Generic[K]):
 
 
 class ApiKeyCalls(DeletableCalls[H], Generic[H, K]):
-    """The calls of `client.api_keys`."""
+    """The methods of `client.api_keys`, for the sync and the async client."""
 
     def create(
         self,
@@ -213,3 +224,106 @@ class ApiKeyCalls(DeletableCalls[H], Generic[H, K]):
         path = f"/{self.handle.resource}{what}"
         key: K = self._http.request_record(KeyCreated, "POST", path, json=body)
         return key
+
+
+class AreaCalls:
+    """The base class of the methods of one area of the client, such as `client.usage`."""
+
+    def __init__(self, http: ClientState) -> None:
+        self._http = http
+
+
+class AccountCalls(AreaCalls, Generic[V, W]):
+    """The methods of `client.account`, for the sync and the async client."""
+
+    def create(self, email: str) -> V:
+        """Open an account, and return it with its first key, which is never shown again."""
+        body = {"email": email}
+        account: V = self._http.request_record(AccountCreated, "POST", "/account", json=body)
+        return account
+
+    def get(self) -> W:
+        """Read the caller's account, and the record of the key that sends this request."""
+        account: W = self._http.request_record(CallerAccount, "GET", "/account")
+        return account
+
+
+class BillingCalls(AreaCalls, Generic[V]):
+    """The methods of `client.billing`, for the sync and the async client."""
+
+    def get(self, month: str | None = None, *, by_key: bool = False, by_account: bool = False) -> V:
+        """Return each vendor's bill for a month, computed from the calls that this service made.
+
+        Args:
+            month: month, such as `2026-11`. Default: the present month.
+            by_key: a line for each key that asked for work.
+            by_account: a line for each account whose work used the caller's own connections.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for both `by_key` and `by_account`.
+        """
+        if by_key and by_account:
+            message = "A bill is grouped by key or by account: give one of them."
+            raise RequestError(ErrorCode.INVALID_REQUEST, message)
+        by = "key" if by_key else "account" if by_account else None
+        params = drop_none(month=month, group_by=by)
+        billing: V = self._http.request_view(BillingView, Billing, "GET", "/billing", params=params)
+        return billing
+
+
+class CatalogCalls(AreaCalls, Generic[V, W]):
+    """The methods of `client.catalog`, for the sync and the async client."""
+
+    def gpus(self) -> V:
+        """List the GPUs of the connected GPU cloud; an id is the `gpu_type` of a new compute.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        collection: V = self._http.request_list(GpuView, "GPUs", Gpu, "/catalog/gpus")
+        return collection
+
+    def models(self) -> W:
+        """List every vendor's models with their list prices."""
+        path = "/catalog/models"
+        collection: W = self._http.request_list(ModelView, "models", CatalogModel, path)
+        return collection
+
+
+class ProviderCalls(AreaCalls, Generic[V]):
+    """The methods of `client.providers`, for the sync and the async client."""
+
+    def list(self) -> V:
+        """List every vendor, and whether it is connected."""
+        view = partial(RecordView[Provider], noun="Provider")
+        collection: V = self._http.request_list(view, "providers", Provider, "/providers")
+        return collection
+
+
+class UsageCalls(AreaCalls, Generic[V]):
+    """The methods of `client.usage`, for the sync and the async client."""
+
+    def list(
+        self,
+        group_by: Sequence[UsageGroup] = ("day", "capability", "provider"),
+        *,
+        first: date | str | None = None,
+        last: date | str | None = None,
+    ) -> V:
+        """Return usage totals: a line for each combination of values of the `group_by` fields.
+
+        Args:
+            group_by: names among `day`, `capability`, `provider`, `connection`, `agent` and `key`.
+                `account` selects all work by the caller's own connections, of any account.
+            first, last: first and last day, by UTC. Default: the last 30 days.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, for example for more than a year.
+        """
+        span = {"from": first, "to": last}
+        days = {name: str(day) for name, day in span.items() if day is not None}
+        params = {"group_by": ",".join(group_by), **days}
+        usage: V = self._http.request_list(
+            UsageView, "usage lines", UsageLine, "/usage", params=params
+        )
+        return usage

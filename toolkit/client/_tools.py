@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -27,6 +27,8 @@ class RequestedCall:
         arguments: arguments by name; of your own function they have the types of its annotations.
         function: your own function, if the tool is one.
         record: the request as the run's output has it.
+        fault: why the arguments do not fit the annotations of your own function, which then
+            cannot be called; "" if they fit.
     """
 
     id: str
@@ -34,26 +36,56 @@ class RequestedCall:
     arguments: dict[str, Any]
     function: ToolFunction | None
     record: Mapping[str, object]
+    fault: str = ""
 
     def __call__(self) -> object:
         """Call your own function with the arguments, and return its result.
 
         Raises:
             RequestError: `INVALID_REQUEST` if the tool is no function of yours.
+            WorkError: `INVALID_OUTPUT` if the arguments do not fit the function's annotations.
         """
         if self.function is None:
             message = f"`{self.name}` is no function of yours: give its answer with `answer`."
             raise RequestError(ErrorCode.INVALID_REQUEST, message)
+        if self.fault:
+            raise WorkError(ErrorCode.INVALID_OUTPUT, self.fault)
         return self.function(**self.arguments)
 
     def answer(self, result: object) -> dict[str, object]:
-        """Make the message that answers the request, from a text or a value that becomes JSON."""
-        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        """Make the message with which the model receives the result of the call.
+
+        Args:
+            result: a text, or a value that becomes JSON; a value without a JSON form, such as a
+                data frame, becomes its `str`.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a coroutine, which only an `AsyncClient` awaits.
+        """
+        if inspect.iscoroutine(result):
+            result.close()
+            message = f"`{self.name}` is an async function: use AsyncClient, or a plain function."
+            raise RequestError(ErrorCode.INVALID_REQUEST, message)
+        text = result if isinstance(result, str) else _spell_result(result)
         return {"role": "tool", "content": text, "tool_call_id": self.id}
 
 
-def describe_tools(tools: Sequence[ToolArgument]) -> list[dict[str, object]]:
-    """Describe tools for a request; descriptions as data stay as they are.
+def _spell_result(result: object) -> str:
+    from pydantic_core import to_jsonable_python
+
+    plain = to_jsonable_python(result, fallback=_simplify_value)
+    return json.dumps(plain, ensure_ascii=False)
+
+
+def _simplify_value(value: Any) -> object:
+    """Return the numbers of an array, a column or a NumPy scalar, or the `str` of anything else."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def describe_tools(tools: Sequence[ToolArgument]) -> list[Mapping[str, object]]:
+    """Describe tools for a model, functions by their name, docstring and annotations.
+
+    A tool that is a mapping stays as it is, or is taken out of OpenAI's form around it.
 
     >>> def add(a: int, b: int = 1) -> int:
     ...     '''Add two numbers.
@@ -65,36 +97,41 @@ def describe_tools(tools: Sequence[ToolArgument]) -> list[dict[str, object]]:
     >>> described["name"], described["description"], described["parameters"]["required"]
     ('add', 'Add two numbers.', ['a'])
     """
-    return [_describe_function(tool) if callable(tool) else dict(tool) for tool in tools]
+    return [_describe_function(tool) if callable(tool) else _unwrap(tool) for tool in tools]
+
+
+def _unwrap(tool: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the inner part of `{"type": "function", "function": …}`, or another form as it is."""
+    inner = tool.get("function") if isinstance(tool, Mapping) else None
+    return inner if isinstance(inner, Mapping) and tool.get("type") == "function" else tool
 
 
 def map_functions(tools: Iterable[ToolArgument]) -> dict[str, ToolFunction]:
-    """Map the functions among some tools by their names."""
+    """Return the functions among some tools, by their names; reject a lambda or a partial."""
     return {_name_function(tool): tool for tool in tools if callable(tool)}
 
 
 def read_calls(
     calls: Iterable[Mapping[str, Any]], functions: Mapping[str, ToolFunction]
 ) -> list[RequestedCall]:
-    """Read the tools that a run asks for.
-
-    Raises:
-        WorkError: `INVALID_OUTPUT` if arguments do not fit the annotations of a function.
-    """
+    """Convert the tool calls in a run's output to `RequestedCall` objects, with your functions."""
     read = []
     for call in calls:
-        function = functions.get(call["name"])
-        arguments = dict(call["arguments"])
+        function, arguments, fault = functions.get(call["name"]), dict(call["arguments"]), ""
         if function is not None:
-            arguments = _parse_arguments(function, arguments)
-        read.append(RequestedCall(call["id"], call["name"], arguments, function, call))
+            arguments, fault = _parse_arguments(function, arguments)
+        read.append(RequestedCall(call["id"], call["name"], arguments, function, call, fault))
     return read
 
 
-def _parse_arguments(function: ToolFunction, arguments: dict[str, Any]) -> dict[str, Any]:
-    from pydantic import ValidationError
+def _parse_arguments(
+    function: ToolFunction, arguments: dict[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """Convert arguments to the types of a function's annotations.
 
-    from toolkit.contract.errors import WorkError
+    Returns the converted arguments and "", or the unchanged arguments and their fault.
+    """
+    from pydantic import ValidationError
 
     model = _make_model(function)
     try:
@@ -105,9 +142,9 @@ def _parse_arguments(function: ToolFunction, arguments: dict[str, Any]) -> dict[
     else:
         # In the order of the function's parameters: `model_fields_set` has no order.
         given = parsed.model_fields_set
-        return {name: getattr(parsed, name) for name in model.model_fields if name in given}
-    message = f"The model called {_name_function(function)} wrongly: {where}: {first['msg']}."
-    raise WorkError(ErrorCode.INVALID_OUTPUT, message)
+        return {name: getattr(parsed, name) for name in model.model_fields if name in given}, ""
+    fault = f"The model called {_name_function(function)} wrongly: {where}: {first['msg']}."
+    return arguments, fault
 
 
 def _name_function(function: ToolFunction) -> str:
@@ -128,7 +165,10 @@ def _describe_function(function: ToolFunction) -> dict[str, object]:
 
 
 def _make_model(function: ToolFunction) -> "type[BaseModel]":
-    """Make the model of a function's arguments, with the descriptions of its docstring."""
+    """Make a pydantic model of a function's parameters, described by its docstring.
+
+    Reject `*args` and `**kwargs`, because they have no schema.
+    """
     from pydantic import ConfigDict, Field, create_model
 
     described = _read_arguments(inspect.getdoc(function) or "")
@@ -148,7 +188,7 @@ def _make_model(function: ToolFunction) -> "type[BaseModel]":
 
 
 def _read_arguments(docstring: str) -> dict[str, str]:
-    """Read the descriptions of arguments from the `Args` section of a docstring."""
+    """Return the descriptions of arguments, by name, in the `Args` section of a docstring."""
     _, _, section = docstring.partition("Args:\n")
     described: dict[str, str] = {}
     name = ""

@@ -9,6 +9,7 @@ from toolkit.contract.suggestions import ask_meant, truncate_text
 RESOURCES = {
     "run": "runs",
     "job": "jobs",
+    "map": "maps",
     "wfl": "workflows",
     "tsk": "tasks",
     "pln": "plans",
@@ -21,7 +22,7 @@ RESOURCES = {
     "agt": "agents",
     "key": "api_keys",
 }
-WORK_RESOURCES = ("runs", "jobs", "workflows", "tasks")
+WORK_RESOURCES = ("runs", "jobs", "maps", "workflows", "tasks")
 
 
 def explain_unknown_id(
@@ -32,7 +33,6 @@ def explain_unknown_id(
     Args:
         error: error of the service; any other than `NOT_FOUND` is returned unchanged.
         resource: resource of the request, by its name on the client.
-        id: id in the request.
         seen_ids: ids of this resource that the client has seen.
     """
     if error.code is not ErrorCode.NOT_FOUND:
@@ -49,13 +49,13 @@ def explain_unknown_id(
 
 
 def find_work_resource(id: str) -> str | None:
-    """Find the resource of some work. Returns None for an id of anything else."""
+    """Return the resource that an id of work belongs to, such as `runs`; None for other ids."""
     resource = RESOURCES.get(id.partition("_")[0])
     return resource if resource in WORK_RESOURCES else None
 
 
 def find_common_resource(first: str, second: str) -> str:
-    """Find the resource of two ids.
+    """Find the resource that two ids of work share, such as `runs`.
 
     Raises:
         RequestError: `INVALID_REQUEST` unless it is the same, and can be compared.

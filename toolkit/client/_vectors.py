@@ -19,20 +19,22 @@ def read_vectors(data: bytes) -> "Vectors":
     """Read an artifact of `embed.generate` as an array of n × d 32-bit floats.
 
     Raises:
-        RequestError: `INVALID_REQUEST` if it is no such artifact.
+        RequestError: `INVALID_REQUEST` for anything else.
     """
     import numpy as np
 
     try:
-        vectors: Vectors = np.load(BytesIO(data), allow_pickle=False)
+        vectors: Vectors = np.lib.format.read_array(BytesIO(data), allow_pickle=False)
     except (ValueError, EOFError):
+        vectors = np.zeros(0, np.float32)
+    if vectors.ndim != 2 or vectors.dtype != np.float32:
         message = "The artifact holds no vectors: only those of embed.generate do."
-        raise RequestError(ErrorCode.INVALID_REQUEST, message) from None
+        raise RequestError(ErrorCode.INVALID_REQUEST, message)
     return vectors
 
 
 def list_texts(texts: Iterable[object]) -> list[str]:
-    """List the texts of a column or another iterable.
+    """List the texts of a column or another iterable; a single text is a list of one.
 
     Raises:
         RequestError: `INVALID_REQUEST` if an item is no text, or empty; the message names it.
@@ -48,7 +50,7 @@ def list_texts(texts: Iterable[object]) -> list[str]:
 
 
 def split_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Split different texts into batches of a run each."""
+    """Split texts, without duplicates, into batches of at most 2,048, one for each run."""
     different = list(dict.fromkeys(texts))
     for start in range(0, len(different), MAX_TEXTS):
         yield different[start : start + MAX_TEXTS]
@@ -57,7 +59,9 @@ def split_batches(texts: Sequence[str]) -> Iterator[list[str]]:
 def align_vectors(
     texts: Sequence[str], batches: Sequence[Sequence[str]], vectors: Sequence["Vectors"]
 ) -> "Vectors":
-    """Arrange the vectors of batches in the order of the texts.
+    """Arrange the vectors of batches in the order of the texts; equal texts share a vector.
+
+    Without any vectors the array is empty (0 × 0).
 
     Raises:
         RequestError: `CONFLICT` if batches have vectors of different lengths.

@@ -12,7 +12,6 @@ def explain_interrupts(resource: str, id: str) -> Iterator[None]:
 
     Args:
         resource: name of the work's resource on the client, such as `runs`.
-        id: id of the work.
 
     Raises:
         KeyboardInterrupt: the interrupt, or `asyncio.CancelledError` in a cell that awaits.
@@ -28,8 +27,7 @@ def explain_interrupts(resource: str, id: str) -> Iterator[None]:
 def explain_interrupt(error: BaseException, line: str) -> None:
     """Make IPython, and a program at its end, show an interrupt as one line.
 
-    The error keeps its class, because asyncio and the interpreter (which then ends by the signal)
-    recognize it by its class.
+    The error keeps its class, by which asyncio and the interpreter recognize an interrupt.
     """
     if isinstance(error, KeyboardInterrupt):
         error.args = (line,)

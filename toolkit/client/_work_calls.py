@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar, Unpack
 
-from toolkit.client._builder import Workflow
-from toolkit.client._objective import PlanSource, make_review_body, make_task_body
+from toolkit.client._builder import PlanSource, Workflow, make_review_body, make_task_body
 from toolkit.client._options import check_arguments, collect_options, document_options
 from toolkit.client._resource_calls import AnnotatedCalls, HandleCalls, ResourceCalls, WorkCalls
 from toolkit.client._wire.messages import drop_none, make_annotation
@@ -18,7 +17,7 @@ MODEL_PLANNING_S = 180.0
 
 
 class JobCalls(WorkCalls[H]):
-    """The calls of `client.jobs`."""
+    """The methods of `client.jobs`, for the sync and the async client."""
 
     @document_options(WorkOptions)
     def create(
@@ -45,7 +44,7 @@ class JobCalls(WorkCalls[H]):
 
 
 class PlanCalls(ResourceCalls[H]):
-    """The calls of `client.plans`."""
+    """The methods of `client.plans`, for the sync and the async client."""
 
     def create(
         self,
@@ -73,7 +72,7 @@ class PlanCalls(ResourceCalls[H]):
 
 
 class TaskHandleCalls(HandleCalls[H]):
-    """The calls of a task."""
+    """The methods of a task's handle, for the sync and the async client."""
 
     def submit_review(
         self,
@@ -86,7 +85,7 @@ class TaskHandleCalls(HandleCalls[H]):
         constraints: Mapping[str, object] | None = None,
         attempt: int | None = None,
     ) -> H:
-        """Judge the task after its end, in place of the reviewer.
+        """Submit a person's verdict on the ended task, in place of the reviewer's.
 
         Args:
             decision: `pass`, `fail`, or `retry` to run a part of the task again.
@@ -107,7 +106,7 @@ class TaskHandleCalls(HandleCalls[H]):
         return self._call("POST", "/reviews", json=body)
 
     def resume(self, answer: str | None = None) -> H:
-        """Return the blocked task to planning, after its cause was removed.
+        """Return the blocked task to planning, after the cause of the block was removed.
 
         Args:
             answer: answer to the task's `question`, if any.
@@ -120,7 +119,7 @@ class TaskHandleCalls(HandleCalls[H]):
 
 
 class TaskCalls(AnnotatedCalls[H]):
-    """The calls of `client.tasks`."""
+    """The methods of `client.tasks`, for the sync and the async client."""
 
     @check_arguments("`plans.create(objective)` makes a plan alone, `tasks.create(plan=…)` runs it")
     def create(
@@ -185,7 +184,7 @@ class TaskCalls(AnnotatedCalls[H]):
         constraints: Mapping[str, object] | None = None,
         attempt: int | None = None,
     ) -> H:
-        """Judge a task after its end, in place of the reviewer.
+        """Submit a person's verdict on an ended task, in place of the reviewer's.
 
         Args:
             id: id of the task.
@@ -207,7 +206,7 @@ class TaskCalls(AnnotatedCalls[H]):
         return self._call("POST", id, "/reviews", json=body)
 
     def resume(self, id: str, answer: str | None = None) -> H:
-        """Return a blocked task to planning, after its cause was removed.
+        """Return a blocked task to planning, after the cause of the block was removed.
 
         Args:
             id: id of the task.
@@ -221,7 +220,7 @@ class TaskCalls(AnnotatedCalls[H]):
 
 
 class WorkflowCalls(AnnotatedCalls[H]):
-    """The calls of `client.workflows`."""
+    """The methods of `client.workflows`, for the sync and the async client."""
 
     def submit(self, workflow: Workflow, *, stream: bool = False) -> H:
         """Submit a workflow, without waiting for its end.
@@ -235,7 +234,7 @@ class WorkflowCalls(AnnotatedCalls[H]):
                 `FUNCTION_UNAVAILABLE` if a client of a server submits a function.
         """
         if workflow.functions:
-            from toolkit.client._functions import Functions
+            from toolkit.client._function_nodes import Functions
 
             functions = Functions(self._http.functions, self._http.url)
             functions._add_submitted(workflow.functions)

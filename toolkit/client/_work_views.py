@@ -1,21 +1,24 @@
-"""Runs, jobs, workflows, tasks and plans as views of both clients, which show themselves."""
+"""Runs, jobs, workflows, tasks and plans as views of both clients, with their displays."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from toolkit.client._builder import HasObjective
+from toolkit.client._collections import RecordList
 from toolkit.client._following import Change
 from toolkit.client._graph_view import GraphView, TimelineView, make_planned_nodes
-from toolkit.client._members import Member, TextMember
-from toolkit.client._objective import HasObjective
-from toolkit.client._record_list import RecordList
-from toolkit.client._record_view import RecordView, ReviewView
-from toolkit.client._text_pieces import TextPiece
+from toolkit.client._record_view import Member, RecordView, ReviewView, TextMember
+from toolkit.client._tools import RequestedCall, ToolFunction, read_calls
 from toolkit.contract.base import ErrorInfo, JsonObject
+from toolkit.contract.capabilities import TimedText
 from toolkit.contract.choices import RunTarget
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
-from toolkit.contract.events import Event
+from toolkit.contract.events import Event, TextPiece
 from toolkit.contract.jobs import FINAL_STATUSES, Attempt, CostSource, Job, Options, Routing
+from toolkit.contract.maps import MapRecord
 from toolkit.contract.plans import Constraints, CostRange, Plan, PlanNode, PlanReading
 from toolkit.contract.runs import Run
 from toolkit.contract.tasks import (
@@ -27,8 +30,8 @@ from toolkit.contract.tasks import (
     TaskAttempt,
 )
 from toolkit.contract.workflows import Node, WorkflowRecord
-from toolkit.display.records.attempt_view import list_attempts
-from toolkit.display.records.attempts import render_attempts
+from toolkit.display.records.attempts import list_attempts, render_attempts
+from toolkit.display.records.html import render_facts, render_reasoning
 from toolkit.display.records.markdown import render_markdown
 from toolkit.display.records.objective import describe_reading, render_reading
 from toolkit.display.text import format_missing
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from toolkit.display.progress.progress_display import ProgressDisplay
 
 R = TypeVar("R", bound="BaseModel")
-A = TypeVar("A", Run, Task, WorkflowRecord)
+A = TypeVar("A", MapRecord, Run, Task, WorkflowRecord)
 J = TypeVar("J", bound=Job)
 M = TypeVar("M", bound="BaseModel")
 
@@ -61,7 +64,7 @@ def find_text(output: object) -> GeneratedText | None:
 
 
 class WorkView(RecordView[R]):
-    """Work, as it was when last read."""
+    """A run, job, workflow or task, as it was when last read."""
 
     resource = ""
     record_type: type[Any]
@@ -78,22 +81,22 @@ class WorkView(RecordView[R]):
 
     @property
     def status(self) -> str:
-        """The state it was in when last read."""
+        """The state of the work, as last read."""
         return str(getattr(self.record, "status", ""))
 
     @property
     def done(self) -> bool:
-        """True if it was over when last read."""
+        """True if the work was over when last read; a task is also over while it is blocked."""
         return self.status in self.ended
 
     def _show(self, change: Change, display: "ProgressDisplay") -> bool:
-        """Show a change; return whether this is over with it."""
+        """Pass a change to the display and keep a new record; return whether the work is over."""
         if isinstance(change, Event):
             display.add_event(change)
             if change.resource_id == self.id:
                 self._last_event = change.n
         elif isinstance(change, TextPiece):
-            display.add_text(change.node_id, change, restarts=change.restarts)
+            display.add_piece(change)
         else:
             display.add_record(change)
             if isinstance(change, self.record_type) and getattr(change, "id", "") == self.id:
@@ -122,11 +125,12 @@ class AnnotatedView(WorkView[A]):
 
 
 class ExecutionView(WorkView[J]):
-    """A capability being executed."""
+    """One execution of a capability: the attributes of runs and jobs."""
 
     facts: tuple[str, ...] = (
-        "capability", "status", "status_detail", "provider", "model", "output", "artifact_id",
-        "error", "cost_usd", "latency_ms", "retry_count", "cached_from", "workflow_id", "node_id",
+        "capability", "status", "status_detail", "provider", "model", "upstream", "tier", "output",
+        "artifact_id", "error", "cost_usd", "latency_ms", "retry_count", "cached_from",
+        "workflow_id", "node_id",
     )  # fmt: skip
 
     @property
@@ -145,7 +149,7 @@ class ExecutionView(WorkView[J]):
             raise RequestError(ErrorCode.CONFLICT, message)
 
     def parse(self, model: "type[M]") -> M:
-        """Make an instance of a pydantic model of its answer, once it is completed.
+        """Return the output as an instance of a pydantic model, once the execution is completed.
 
         Args:
             model: the model, such as the `output_model` of the request.
@@ -161,8 +165,27 @@ class ExecutionView(WorkView[J]):
 
     @property
     def text(self) -> GeneratedText | None:
-        """The text of its output, which a notebook shows as Markdown, or None without a text."""
+        """The text in the output, which a notebook shows as Markdown, or None without a text."""
         return find_text(self.record.output)
+
+    @property
+    def segments(self) -> RecordList[TimedText]:
+        """The parts of the transcript of `speech.transcribe`, or none for another output."""
+        output = self.record.output
+        rows: Any = output.get("segments", ()) if isinstance(output, dict) else ()
+        return RecordList([TimedText.model_validate(row) for row in rows], "segments")
+
+    @property
+    def reasoning(self) -> str:
+        """The model's summary of its reasoning; empty if its provider returned none."""
+        return str((self.record.output or {}).get("reasoning") or "")
+
+    def _render_html(self) -> str:
+        facts = self.to_dict()
+        if isinstance(facts["output"], dict):
+            facts["output"].pop("reasoning", None)  # folded, below the facts
+        card = render_facts(f"{self.noun} {self.id}", {name: facts[name] for name in self.facts})
+        return card + render_reasoning(self.reasoning)
 
     artifact_id = TextMember("The artifact of the work; empty until completion.")
     capability = Member[str]("The capability, as `name@version`.")
@@ -175,10 +198,12 @@ class ExecutionView(WorkView[J]):
     input = Member[JsonObject]("The input, as it was given.")
     provider = Member[str | None]("The provider that served it, or was asked last.")
     model = Member[str | None]("The model that answered, as the provider names it.")
+    upstream = Member[str | None]("The host behind the provider, if the provider names it.")
+    tier = Member[str | None]("The billed service tier, or None if the provider names none.")
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars of its result, 0 if no vendor was called, or None while that is unknown.
+        """US dollars of the result: 0 if no vendor was called, or None while they are unknown.
 
         For a failed execution, the amount is the total paid.
         """
@@ -190,6 +215,7 @@ class ExecutionView(WorkView[J]):
     retry_count = Member[int]("The number of times that it was started again.")
     cached = Member[bool]("True if the result of an equal job was used again.")
     workflow_id = TextMember("The workflow that it is a node of; empty outside of workflows.")
+    map_id = TextMember("The map that it is a row of; empty outside of maps.")
 
     node_id = TextMember("The id of its node; empty outside of workflows.")
 
@@ -202,29 +228,42 @@ class ExecutionView(WorkView[J]):
 
 
 class JobView(ExecutionView[Job]):
-    """A job."""
+    """A job: one execution of a capability for a run, for a node or on a compute."""
 
     run_id = TextMember("The run that it belongs to; empty without a run.")
     compute_id = TextMember("The compute that it runs on; empty without a compute.")
 
 
 class RunView(ExecutionView[Run], AnnotatedView[Run]):
-    """A run."""
+    """A run: one execution of a capability or of an agent."""
 
     facts = (*ExecutionView.facts, "tags", "note")
+    functions: Mapping[str, ToolFunction] = MappingProxyType({})
     target = Member[RunTarget]("`capability`, or `agent`.")
     job_id = Member[str | None]("The job of the run, or None for an agent's run.")
     compute_id = Member[str | None]("The compute that it ran on, if it ran on one.")
     run_id = Member[str | None]("The run that its job belongs to.")
     task_id = TextMember("The task of an agent's run; empty for a capability's.")
 
+    @property
+    def tool_calls(self) -> list[RequestedCall]:
+        """The calls of tools that the model asks for.
+
+        Arguments of your own functions are converted to the annotated types.
+
+        A call whose arguments do not fit your function has a `fault`.
+        """
+        output = self.record.output or {}
+        calls = output.get("tool_calls")
+        return read_calls(calls if isinstance(calls, list) else [], self.functions)
+
 
 class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
-    """A submitted workflow."""
+    """A submitted workflow, with its nodes and their results."""
 
     @property
     def nodes(self) -> list[Node]:
-        """Its nodes, in the order given."""
+        """The nodes of the workflow, in the order given."""
         return RecordList(self.record.nodes, "nodes")
 
     cost_usd = Member[float | None]("The US dollars of its completed jobs, if known.")
@@ -256,7 +295,7 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
         return self.record.nodes
 
     def timeline(self) -> TimelineView:
-        """Return a Gantt chart of when each node ran, which shows itself."""
+        """Return a Gantt chart of when each node ran, which a notebook displays."""
         return TimelineView(self.record)
 
     def _make_title(self) -> str:
@@ -270,7 +309,7 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
 
 
 class TaskView(AnnotatedView[Task], HasObjective[Task]):
-    """A task."""
+    """A task: an objective that is planned, run and reviewed."""
 
     ended = FINAL_TASK_STATUSES | {"blocked"}
     facts = (
@@ -281,7 +320,7 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
 
     @property
     def review(self) -> ReviewView | None:
-        """The last verdict, the reviewer's or a person's."""
+        """The last review, by the reviewer or a person, or None before the first."""
         return None if self.record.review is None else ReviewView(self.record.review)
 
     final_artifact_id = TextMember("The delivered artifact; empty until the review has passed.")
@@ -304,7 +343,7 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
 
     @property
     def reviews(self) -> list[ReviewView]:
-        """Every verdict, oldest first."""
+        """Every review, by the reviewer or a person, oldest first."""
         return [ReviewView(review) for review in self.record.reviews]
 
     review_attempts = Member[int]("Times that a review had it run again.")
@@ -321,7 +360,7 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
 
 
 class PlanView(GraphView, HasObjective[Plan], RecordView[Plan]):
-    """A plan."""
+    """A plan for an objective: the nodes that would run."""
 
     planned = True
     nodes = Member[list[PlanNode]]("The nodes that it would run, each with the reason for it.")
@@ -350,7 +389,7 @@ class PlanView(GraphView, HasObjective[Plan], RecordView[Plan]):
         return make_planned_nodes([node.model_dump() for node in self.record.nodes])
 
     def preview(self) -> str:
-        """Render it as HTML: how the objective was understood, its graph, and missing inputs."""
+        """Render the plan as HTML: how the objective was read, the graph, and missing inputs."""
         read = render_reading(self.objective, self.reading, self.question)
         graph = self.picture() if self.nodes else ""
         lacks = f"<p>{escape(format_missing(self.missing))}</p>" if self.missing else ""

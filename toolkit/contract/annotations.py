@@ -11,8 +11,7 @@ MAX_TAGS, MAX_TAG_LENGTH, MAX_NOTE_LENGTH = 32, 64, 2_000
 _TAG_PATTERN = r"^[^\s,\x00-\x1f\x7f]([^,\x00-\x1f\x7f]*[^\s,\x00-\x1f\x7f])?$"
 Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG_LENGTH, pattern=_TAG_PATTERN)]
 GivenTags = Annotated[
-    list[Tag],
-    Field(max_length=MAX_TAGS, description="tags for filters of lists, without commas"),
+    list[Tag], Field(max_length=MAX_TAGS, description="tags for filters of lists, without commas")
 ]
 GivenNote = Annotated[str, Field(max_length=MAX_NOTE_LENGTH, description="note in your own words")]
 

@@ -45,11 +45,7 @@ class Request(BaseModel):
     """A body that a caller sends: strict, and unknown fields are rejected."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        frozen=True,
-        allow_inf_nan=False,
-        hide_input_in_errors=True,
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, hide_input_in_errors=True
     )
 
 
@@ -60,16 +56,16 @@ class Record(BaseModel):
 
 
 class SharedRecord(Record):
-    """An immutable part of many records: all of them, even a caller's, share the same object.
+    """An immutable part that many records refer to as the same object, also in a caller's copies.
 
-    It is written as JSON once for all of them.
+    It is written as JSON only once.
     """
 
     model_config = ConfigDict(frozen=True)
 
     @cached_property
     def as_json(self) -> bytes:
-        """The part as JSON, for as long as it lives."""
+        """The part as JSON; later reads return the same bytes."""
         return self.model_dump_json(by_alias=True).encode()
 
 
@@ -87,7 +83,7 @@ class ErrorInfo(Record):
         return cls(code=error.code.name, message=error.message, details=list(error.details))
 
     def to_exception(self, *, of_work: bool = False) -> ToolkitError:
-        """Make the exception that a caller catches; a code from a later version is INTERNAL.
+        """Make the exception that a caller catches; an unknown code becomes `INTERNAL`.
 
         Args:
             of_work: whether it was read on the record of accepted work.
@@ -101,7 +97,7 @@ T = TypeVar("T")
 
 
 class Envelope(Record, Generic[T]):
-    """One resource: `id` and `status` are next to `data` if the resource has them."""
+    """The envelope of one resource; `id` and `status` are next to `data` if it has them."""
 
     id: str | None = None
     status: str | None = None
@@ -109,13 +105,11 @@ class Envelope(Record, Generic[T]):
     error: ErrorInfo | None = None
 
 
-def dump_envelope(record: BaseModel) -> bytes:
-    """Write the envelope of a record: id and status next to it, its error if it failed."""
-    header = {
-        name: getattr(record, name)
-        for name in ("id", "status")
-        if name in type(record).model_fields
-    }
+def dump_envelope(record: "BaseModel | WrittenRecord") -> bytes:
+    """Write a record as `data` of its envelope, with its id, status and error, if it has them."""
+    kind = type(record)
+    names = kind.model_fields if issubclass(kind, BaseModel) else WrittenRecord._fields
+    header = {name: getattr(record, name) for name in ("id", "status") if name in names}
     error = getattr(record, "error", None)
     after = b"" if error is None else b',"error":%s' % to_json(error)
     before = to_json(header)[1:-1] + b"," if header else b""
@@ -134,8 +128,10 @@ class RecordDocument(NamedTuple):
     shared: Mapping[str, SharedRecord]
 
     @classmethod
-    def of(cls, record: BaseModel) -> "RecordDocument":
-        """Write one record; directly, as plain values of a large workflow take longer than JSON."""
+    def of(cls, record: "BaseModel | WrittenRecord") -> "RecordDocument":
+        """Write one record as JSON, without plain values in between, which would take longer."""
+        if isinstance(record, WrittenRecord):
+            return record.document
         shared = {
             name: part
             for name in _list_shared_fields(type(record))
@@ -159,14 +155,28 @@ class RecordDocument(NamedTuple):
         return record
 
 
-def dump_record(record: BaseModel) -> bytes:
+class WrittenRecord(NamedTuple):
+    """A record that was written as JSON without its model, which would take longer.
+
+    Attributes:
+        id, status, error: the members of its envelope.
+        document: the record.
+    """
+
+    id: str
+    status: str
+    error: ErrorInfo | None
+    document: RecordDocument
+
+
+def dump_record(record: BaseModel | WrittenRecord) -> bytes:
     """Write one record as JSON."""
     return RecordDocument.of(record).to_json()
 
 
 @cache
 def _list_shared_fields(kind: type[BaseModel]) -> tuple[str, ...]:
-    """List the fields of a record that are shared parts, or none."""
+    """List the fields of a model whose type is a `SharedRecord`, by name."""
     return tuple(
         name
         for name, field in kind.model_fields.items()

@@ -19,29 +19,38 @@ def list_required_fields(schema: Mapping[str, Any]) -> list[str]:
 
 
 class SourceProvider(Record):
-    """A provider of a capability; `requires_connection` is null for this machine's CPU."""
+    """A provider of a capability.
+
+    Attributes:
+        requires_connection: provider that must be connected; null for work on this machine's CPU.
+    """
 
     requires_connection: str | None
     status: Literal["available", "planned"] = "available"
 
 
 class SourceRouting(Record):
-    """The providers that may serve a capability."""
+    """The providers that may serve a capability.
+
+    Attributes:
+        model_kind: kind of its models in the catalogue; null if it needs none.
+    """
 
     allowed_connections: list[str]
     policy: str
     default_provider: str | None
+    model_kind: str | None = None
 
 
 class Source(Record):
-    """The origin of a capability."""
+    """The providers of a capability, and how the router chooses one of them."""
 
     providers: list[SourceProvider]
     routing: SourceRouting
 
 
 class JobForm(Record):
-    """The alternative way to invoke a capability."""
+    """The other request that runs a capability: a job of this type."""
 
     invoke: str = "POST /v1/jobs"
     type: str
@@ -70,3 +79,11 @@ class CapabilityRecord(Record):
     yields: str = Field(default="application/json", description="media type of the artifact")
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+
+class TimedText(Record):
+    """A part of a transcript: its words, and the times of their start and end."""
+
+    start_s: float = Field(description="its start, in seconds from the start of the audio")
+    end_s: float = Field(description="its end, in seconds from the start of the audio")
+    text: str = Field(description="its words")

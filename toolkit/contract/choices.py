@@ -1,6 +1,6 @@
 """Closed sets of words, for the wire's models and the options of commands.
 
-They need no pydantic, so that a command has them without it.
+They need no pydantic, so commands can use them and still start quickly.
 """
 
 from typing import Literal
@@ -12,4 +12,5 @@ PlannerChoice = Literal["rules", "auto", "llm"]
 ReviewMode = Literal["checks", "auto", "judge"]
 RunTarget = Literal["capability", "agent"]
 Scope = Literal["read", "write", "admin", "work"]
+Tier = Literal["standard", "flex"]
 UsageGroup = Literal["day", "capability", "provider", "connection", "agent", "key", "account"]

@@ -48,8 +48,8 @@ class Endpoint(Infrastructure):
 
     Attributes:
         template_id: our id of the shared template it was made from, never the vendor's.
-        price_per_hour_usd: list price of one worker at creation, in US dollars an hour. Null if
-            unknown: then no budget can be enforced on it.
+        price_per_hour_usd: list price of one worker at creation, in US dollars an hour. Null if it
+            is unknown, so that no budget can be enforced on it.
     """
 
     gpu_ids: str

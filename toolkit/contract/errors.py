@@ -30,13 +30,13 @@ AWAY_STATUSES = frozenset({502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A faulty place of a request, such as `nodes.2.depends_on.0`, and the reason; truncated."""
+    """A path in a request, such as `nodes.2.depends_on.0`, and the fault there; both truncated."""
 
     path: str
     message: str
 
     def __post_init__(self) -> None:
-        """Bound both, because names of members, for example, are the caller's."""
+        """Truncate both, because they may contain text of the caller, such as names of members."""
         object.__setattr__(self, "path", truncate_text(self.path))
         object.__setattr__(self, "message", truncate_text(self.message, MAX_MESSAGE))
 
@@ -73,11 +73,12 @@ class ErrorCode(Enum):
     PROVIDER_RATE_LIMITED = None, True, "Wait, or connect another provider."
     PROVIDER_UNAVAILABLE = None, True, "Try again later, or connect another provider."
     PROVIDER_TIMEOUT = None, True, "Try again, ask for less, or raise the timeout."
-    PROVIDER_REJECTED = None, False, "Change the input: the provider refused it."
+    PROVIDER_REJECTED = None, False, "Change the input, which was refused."
     PROVIDER_BAD_RESPONSE = None, True, "Try again, or connect another provider."
     SECRET_UNRESOLVED = None, False, "Set the secret that the connection points to."
     INVALID_OUTPUT = None, True, "Try again: the result did not match its schema."
     FUNCTION_FAILED = None, True, "Read where it failed, correct the function, and run it again."
+    SEAL_BROKEN = None, False, "Use a new seal, run it without `sealed`, or restore the model."
     UPSTREAM_FAILED = None, False, "Look at the upstream node that failed."
     CANCELLED = None, False, "Submit it again if you still need the result."
     REVIEW_FAILED = None, False, "Read review.issues and reword the objective."
@@ -223,7 +224,10 @@ def get_error_class(code: ErrorCode) -> type[ToolkitError]:
 
 
 def build_not_found(what: str, name: str) -> RequestError:
-    """Build the same answer for an unknown id and another account's id: they must not differ."""
+    """Build the error for an unknown id.
+
+    An id of another account gets the same error, so that nobody can find out that it exists.
+    """
     return RequestError(
         ErrorCode.NOT_FOUND, f"There is no {what} `{truncate_text(name, 100)}` here."
     )

@@ -29,6 +29,7 @@ class Prefix(StrEnum):
     STORAGE = "sto"
     TASK = "tsk"
     WORKFLOW = "wfl"
+    MAP = "map"
     ACCOUNT = "acc"
     KEY = "key"
     JOB = "job"
@@ -40,7 +41,7 @@ class Prefix(StrEnum):
 
 
 class _UlidGenerator:
-    """Hands out 128-bit ULID values that strictly increase within this process."""
+    """A generator of 128-bit ULID values that strictly increase within this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,7 +91,7 @@ def new_id(prefix: Prefix) -> str:
 
 
 def make_earliest_id(prefix: Prefix, moment: datetime, margin_ms: int = 0) -> str:
-    """Make the least id of a time, or of a margin before it: later records have greater ids.
+    """Make an id that is less than those of all records since a time, or a margin before it.
 
     >>> make_earliest_id(Prefix.RUN, datetime(2026, 11, 20, tzinfo=UTC)) < new_id(Prefix.RUN)
     True

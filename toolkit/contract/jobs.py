@@ -1,8 +1,9 @@
 """Jobs, the only records that execute a capability, and their description of themselves."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from toolkit.contract.base import (
     ErrorInfo,
@@ -13,7 +14,7 @@ from toolkit.contract.base import (
     Timestamp,
     Usd,
 )
-from toolkit.contract.choices import OptimizeFor
+from toolkit.contract.choices import OptimizeFor, Tier
 
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 FinalStatus = Literal["completed", "failed", "cancelled"]
@@ -22,6 +23,37 @@ FINAL_STATUSES: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 CostSource = Literal["reported", "metered", "estimated", "unknown"]
 BreakerState = Literal["closed", "open", "half_open"]
 AttemptStatus = Literal["running", "completed", "failed", "cancelled", "interrupted"]
+
+
+ProviderName = Annotated[str, Field(min_length=1, max_length=192)]
+# Lists in JSON, tuples here: options are hashable. The fields are strict otherwise.
+ProviderNames = Annotated[tuple[ProviderName, ...], Field(strict=False, max_length=64)]
+
+
+class ProviderLists(Request):
+    """The providers to choose from, each named as a pin names it."""
+
+    only: ProviderNames | None = Field(
+        default=None,
+        min_length=1,
+        description="providers, connections or models (`openai/MODEL`) that may serve the work;"
+        " it falls back only between them",
+    )
+    ignore: ProviderNames = Field(
+        default=(),
+        description="providers, connections or models (`openai/MODEL`) that may not serve the work",
+    )
+
+
+def _tag_provider(value: object) -> str:
+    """Name the form of a choice, so that a fault is reported for one form only."""
+    return "lists" if isinstance(value, Mapping | ProviderLists) else "name"
+
+
+ProviderOption = Annotated[
+    Annotated[ProviderName, Tag("name")] | Annotated[ProviderLists, Tag("lists")],
+    Discriminator(_tag_provider),
+]
 
 
 class Options(Request):
@@ -35,13 +67,16 @@ class Options(Request):
         default=None,
         description="goal of the router; without a goal, the capability's default provider is used",
     )
-    provider: str | None = Field(
+    provider: ProviderOption | None = Field(
         default=None,
-        min_length=1,
-        max_length=192,
         description="provider that must serve the work: a provider id such as `openai`, or"
         " the `prv_` id of a connection, each also with a model (`openai/MODEL`); a pinned"
         " provider never falls back to another",
+    )
+    tier: Tier = Field(
+        default="standard",
+        description="service tier to ask for: `standard`, or `flex`, which is slower and about"
+        " half the price; a model without it is asked at the standard price",
     )
     endpoint_id: str | None = Field(
         default=None,
@@ -54,8 +89,7 @@ class Options(Request):
         description="id (`cmp_…`) of the pod for GPU work, instead of an endpoint",
     )
     max_cost_usd: Usd | None = Field(
-        default=None,
-        description="maximum cost in US dollars; costlier work is refused or stopped",
+        default=None, description="maximum cost in US dollars; costlier work is refused or stopped"
     )
     fallback_on_rejection: bool = Field(
         default=False, description="try the next connection if a vendor rejects the input"
@@ -64,6 +98,11 @@ class Options(Request):
         default=False,
         description="reuse the result of an equal job of yours, and keep this result for"
         " later jobs; the client's own choice by default",
+    )
+    sealed: bool | Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
+        default=None,
+        description="refuse a second model or host for the same capability: within this workflow"
+        " or run, or within all work that names the same seal",
     )
     deadline_s: float | None = Field(
         default=None,
@@ -75,13 +114,8 @@ class Options(Request):
 
     @property
     def pin(self) -> str | None:
-        """The pinned provider or connection, without its model."""
-        return None if self.provider is None else self.provider.partition("/")[0]
-
-    @property
-    def pinned_model(self) -> str | None:
-        """The pinned model."""
-        return (self.provider or "").partition("/")[2] or None
+        """The pinned provider or connection, without its model; None for lists."""
+        return self.provider.partition("/")[0] if isinstance(self.provider, str) else None
 
 
 class JobCreate(Request):
@@ -111,6 +145,7 @@ class Candidate(Record):
         latency_p50_ms: median of recent calls, in milliseconds; null before the first call.
         error_rate: share of the connection's last calls that failed.
         quality: tier of the model: 1 economy, 2 standard, 3 premium.
+        tier: service tier that it would be asked for.
     """
 
     model_config = ConfigDict(frozen=True)  # it is part of a decision that records share
@@ -133,10 +168,17 @@ class Candidate(Record):
     error_rate: float | None = None
     breaker: BreakerState = "closed"
     quality: int | None = None
+    tier: Tier = "standard"
 
 
 class Routing(SharedRecord):
-    """The recorded decision of the router; the first candidate not excluded is called first."""
+    """The recorded decision of the router; the first candidate not excluded is called first.
+
+    Attributes:
+        candidates: connections and models that were considered, without those that are not
+            connected and, unless a goal is set, models that are not their provider's default.
+            `POST /v1/route` shows these, too.
+    """
 
     policy: str
     candidates: tuple[Candidate, ...] = ()
@@ -147,6 +189,8 @@ class Attempt(Record):
 
     Attributes:
         http_status: status of the vendor's answer, if the vendor answered with an error.
+        upstream: host that served the vendor's answer, as `Job.upstream`.
+        tier: billed service tier, as `Job.tier`.
         reservation_usd: US dollars reserved for it before the call; null if unknown.
         max_tokens: cap on the answer, if a budget lowered a cap that nobody had set.
     """
@@ -154,6 +198,8 @@ class Attempt(Record):
     n: int
     provider: str | None = None
     model: str | None = None
+    upstream: str | None = None
+    tier: str | None = None
     connection_id: str | None = None
     status: AttemptStatus
     error: ErrorInfo | None = None
@@ -170,6 +216,10 @@ class Job(Record):
     """A job from its request to its end; `output` is set once it is completed.
 
     Attributes:
+        upstream: host that served the provider's answer, if the provider passes requests on and
+            names it, as OpenRouter does; null otherwise.
+        tier: service tier that was billed, such as `standard` or `flex`; null if the provider
+            names none.
         estimated_cost_usd: expected cost of the last call, in US dollars.
         cost_usd: bill for the calls behind its result; without a result, the cost paid all the
             same. 0 without any call; null if a call's price is unknown.
@@ -190,10 +240,13 @@ class Job(Record):
     status_detail: str | None = None
     workflow_id: str | None = None
     node_id: str | None = None
+    map_id: str | None = None
     run_id: str | None = None
     compute_id: str | None = None
     provider: str | None = None
     model: str | None = None
+    upstream: str | None = None
+    tier: str | None = None
     connection_id: str | None = None
     output: JsonObject | None = None
     artifact_id: str | None = None

@@ -1,4 +1,4 @@
-"""The shapes of keys: a value that has one is neither stored nor shown, and no other is sent."""
+"""Tests of what looks like a key, which is not stored or shown, and of what cannot be a key."""
 
 import os
 import re

@@ -34,7 +34,7 @@ def explain_fault(model: type[BaseModel], fault: Mapping[str, Any]) -> str:
 
 
 def name_node(path: str, body: Mapping[str, object]) -> str:
-    """Name the node of a place in a body, as the opening of a sentence on it.
+    """Write the beginning of a message about a place in a node; "" for a place in no node.
 
     >>> name_node("nodes.0.input", {"nodes": [{"id": "facts"}]})
     'node `facts`: '

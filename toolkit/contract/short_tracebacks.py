@@ -12,13 +12,37 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from toolkit.contract.key_shapes import looks_like_key
-from toolkit.contract.pickled_errors import PicklableError
 from toolkit.contract.suggestions import explain_unknown, suggest_name, truncate_text
 
 PACKAGE = __name__.partition(".")[0]
 MAX_LINE_CHARACTERS = 120
 # The names that IPython and ipykernel give to the code of cells.
 _CELL_MARKS = ("<ipython-input-", "ipykernel_")
+
+
+class PicklableError(BaseException):
+    """A mixin for exceptions whose constructor takes more than the `args` of the exception.
+
+    By default pickle calls the class with `args`, which fails for such a constructor, or loses its
+    arguments. A pool whose worker sent the exception then hangs, or reports another exception.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_error, (type(self), self.args, self._list_members())
+
+    def _list_members(self) -> dict[str, Any]:
+        """Return the attributes by name, notes included; tracebacks and causes do not travel."""
+        return dict(vars(self))
+
+
+def _rebuild_error(
+    kind: type[PicklableError], args: tuple[Any, ...], members: dict[str, Any]
+) -> PicklableError:
+    error = kind.__new__(kind)
+    error.args = args
+    for name, value in members.items():
+        setattr(error, name, value)
+    return error
 
 
 class ShortTraceback(PicklableError):  # noqa: N818 - a mixin
@@ -46,7 +70,7 @@ class ArgumentError(ShortTraceback, TypeError):
 
 
 class UnknownAttributeError(ShortTraceback, AttributeError):
-    """An object has no attribute of this name; the error looks for the closest once shown."""
+    """An object has no attribute of this name; the closest name is found when this is shown."""
 
     def __init__(self, owner: object, name: str, elsewhere: Iterable[str] = ()) -> None:
         super().__init__(name=name, obj=owner)
@@ -107,7 +131,7 @@ def _restore_unknown_attribute(message: str, name: str) -> UnknownAttributeError
 
 
 def format_code_line(place: str, code: str) -> str:
-    """Format a line of a caller's code below an error; a possible key is not repeated.
+    """Format a line of a caller's code below an error; without the code, if it may contain a key.
 
     >>> format_code_line("line 3 of the cell", "    wf.add('a')")
     "  line 3 of the cell: wf.add('a')"

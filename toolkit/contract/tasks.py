@@ -117,6 +117,7 @@ class Review(Record):
     Attributes:
         score, criteria: always set by an automatic reviewer; may be null in a person's verdict.
         attempt: number of the task's attempt under review, counted from 1.
+        saw_pictures: whether the judge was shown the pictures.
     """
 
     decision: Decision
@@ -129,6 +130,7 @@ class Review(Record):
     )
     reviewer: str = "checks"
     attempt: int | None = None
+    saw_pictures: bool = False
 
 
 class ReviewCreate(Request):
@@ -209,8 +211,7 @@ class Task(Record):
         default=[], description="all workflows of the task, oldest first"
     )
     llm_job_ids: list[str] = Field(
-        default=[],
-        description="jobs of the language models that planned it or judged its results",
+        default=[], description="jobs of the language models that planned it or judged its results"
     )
     final_artifact_id: str | None = None
     best_artifact_id: str | None = Field(

@@ -1,1 +1,1 @@
-"""Contract models as people read them: text, HTML, tables, pictures. Pure."""
+"""Contract models as people read them: text, HTML, tables, pictures; without I/O."""

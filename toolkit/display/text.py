@@ -79,7 +79,7 @@ def truncate_line(text: object, longest: int = MAX_LINE_CHARACTERS) -> str:
 
 
 def format_status(status: str) -> str:
-    """Write a state with its symbol.
+    """Format a status as its symbol and its name, such as `✓ completed`.
 
     >>> format_status("completed"), format_status("queued")
     ('✓ completed', '· queued')
@@ -88,7 +88,7 @@ def format_status(status: str) -> str:
 
 
 def format_count(count: int, noun: str) -> str:
-    """Format a count with its noun.
+    """Format a count with its noun, in the plural unless it is 1.
 
     >>> format_count(1, "warning"), format_count(2, "warning")
     ('1 warning', '2 warnings')
@@ -108,7 +108,7 @@ def format_total(count: int, nouns: str) -> str:
 
 
 def format_size(count: int) -> str:
-    """Write a number of bytes.
+    """Format a number of bytes with its unit, such as `1.5 MB`.
 
     >>> format_size(512), format_size(48_000), format_size(3_200_000)
     ('512 B', '48 kB', '3.2 MB')
@@ -157,7 +157,7 @@ def fit_text(text: str, room: float, font: float) -> str:
 
 
 def format_cell(column: str, value: object) -> str:
-    """Write a value as the cell of a table: states with their symbol, money as money.
+    """Format a value as the cell of a table: states with their symbol, money as money.
 
     >>> format_cell("status", "completed"), format_cell("cost_usd", None)
     ('✓ completed', 'unknown')
@@ -244,7 +244,7 @@ def summarize_record(kind: str, record: "BaseModel") -> str:
 
 
 def format_event(event: "Event") -> str:
-    """Write one line of progress for an event."""
+    """Format an event as one line of progress."""
     what, _, state = event.type.partition(".")
     data = event.data
     name = truncate_line(data.get("node_id") or what, 40)

@@ -41,7 +41,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
 def format_coordinate(value: float) -> str:
-    """Write a coordinate, always in the same form.
+    """Format a coordinate with at most one decimal, so that equal pictures have equal bytes.
 
     >>> format_coordinate(2.0), format_coordinate(2.25), format_coordinate(-0.01)
     ('2', '2.2', '0')
@@ -51,13 +51,13 @@ def format_coordinate(value: float) -> str:
 
 
 def build_ink_attributes(name: str) -> str:
-    """Write the attributes of a class: its colour by day, for readers without style sheets."""
+    """Build the SVG attributes of a class, with its colour for readers without style sheets."""
     attribute, day, _ = INK_COLOURS[name]
     return f'class="{name}" {attribute}="{day}"'
 
 
 def build_state_attributes(state: str) -> str:
-    """Write the attributes of a box in a state."""
+    """Build the SVG attributes of a box in a state; an unknown state looks pending."""
     fill, stroke = STATE_COLOURS.get(state, STATE_COLOURS["pending"])
     name = state if state in STATE_COLOURS else "pending"
     return f'class="{name}" fill="{fill}" stroke="{stroke}"'

@@ -1,4 +1,4 @@
-"""The engine: a plain async object without HTTP. `Engine` is the only entry point."""
+"""The engine: a plain async object without HTTP; `Engine` is the entry point."""
 
 from typing import TYPE_CHECKING
 

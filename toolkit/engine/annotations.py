@@ -23,13 +23,18 @@ class Annotations:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    async def find(self, work_id: str) -> tuple[list[str], str | None]:
+        """Find the present tags and note of the work."""
+        row = await self._store.get_row(_TABLE, work_id, "tags", "note")
+        return ([], None) if row is None else _read_annotation(row)
+
     async def show(self, record: R, work_id: str) -> R:
         """Return a record with the present tags and note of the work."""
         row = await self._store.get_row(_TABLE, work_id, "tags", "note")
         return record if row is None else annotate_record(record, row)
 
     async def change(self, account_id: str, work_id: str, request: WorkAnnotate) -> None:
-        """Change the tags, the note or both of the account's work."""
+        """Set the tags, the note or both of the account's work; None leaves a value as it is."""
         values: dict[str, object] = {}
         if request.tags is not None:
             values["tags"] = _dump_tags(request.tags)
@@ -55,15 +60,19 @@ def build_annotation(account_id: str, work_id: str, tags: Sequence[str], note: s
 
 
 def annotate_record(record: R, row: Mapping[str, Any]) -> R:
-    """Return a record with the tags and the note of a row, which may have none."""
+    """Return a copy of a record with a row's tags and note; without tags, the record itself."""
     if row["tags"] is None:
         return record
-    update = {"tags": json.loads(row["tags"]), "note": row["note"] or None}
-    return record.model_copy(update=update)
+    tags, note = _read_annotation(row)
+    return record.model_copy(update={"tags": tags, "note": note})
+
+
+def _read_annotation(row: Mapping[str, Any]) -> tuple[list[str], str | None]:
+    return json.loads(row["tags"]), row["note"] or None
 
 
 def list_given_tags(tags: Sequence[str]) -> list[str]:
-    """List the given tags without duplicates."""
+    """Return the tags in their order, without duplicates."""
     return list(dict.fromkeys(tags))
 
 

@@ -112,14 +112,24 @@ class EngineContext(ProviderContext):
         return ConfigurationCache(self.store, self._load_granted)
 
     async def _load_granted(self, key: tuple[str, str | None]) -> frozenset[str]:
-        """Load the variables that a connection may point to, if its account may use it."""
+        """Load the variables that a connection may point to.
+
+        Args:
+            key: the connection's id, and the account that it is shared with or None.
+
+        Raises:
+            WorkError: `CREDENTIALS_MISSING` if the account may no longer use the connection.
+        """
         connection_id, borrower = key
         await self.shares.check_usable(connection_id, borrower)
         return await self.grants.find_variables(connection_id)
 
     @cached_property
     def services(self) -> dict[str, str]:
-        """The base URLs of public services, and the ZIM file if it exists, by name."""
+        """Addresses for capabilities' own requests, by name: `encyclopedia`, `contact`, `zim`.
+
+        The contact and the path of the ZIM file are left out if they are not set.
+        """
         services = {"encyclopedia": self.settings.encyclopedia_url}
         if self.settings.contact:
             services["contact"] = self.settings.contact

@@ -8,9 +8,9 @@ from typing import Literal, Self, TypeVar, TypeVarTuple, Unpack, cast
 
 import httpx
 
+from toolkit.contract.base import WrittenRecord
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.health import Health
-from toolkit.contract.runs import Run
 from toolkit.contract.version import read_installed_version
 from toolkit.engine.access.accounts import Accounts
 from toolkit.engine.access.api_keys import ApiKeys
@@ -28,6 +28,7 @@ from toolkit.engine.observer import GateState, Observer
 from toolkit.engine.orchestration.agent_runs import AgentRuns
 from toolkit.engine.orchestration.agents import Agents
 from toolkit.engine.orchestration.jobs import Jobs
+from toolkit.engine.orchestration.maps import Maps
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.plans import Plans
@@ -97,6 +98,7 @@ class Engine:
         single_jobs = SingleJobs(core, self.leases, executor, self.artifacts)
         self.jobs = Jobs(core, single_jobs)
         self.workflows = Workflows(core, self.leases, executor, self.artifacts)
+        self.maps = Maps(core, self.leases, executor, self.artifacts)
         self.reruns = WorkflowReruns(core, self.leases, self.workflows)
         steps = PlanningSteps(core)
         self._prepare_planning = steps.prepare
@@ -145,7 +147,8 @@ class Engine:
     ) -> Self:
         """Open the data directory, resume abandoned work, and be ready for new work.
 
-        Work whose secrets this process lacks is left alone, and so is all work in a copy.
+        Work whose secrets this process lacks is left alone, and so is all work in a copy of a data
+        directory.
 
         Args:
             settings: location of the data and access to vendors; `TOOLKIT_…` variables by default.
@@ -206,7 +209,7 @@ class Engine:
                 # A recording or replay must contain every request.
                 lookup_cache=None if reproducible else LookupCache(),
             ),
-            resolver=resolver or EnvironmentResolver(None),
+            resolver=resolver or EnvironmentResolver(None, optional=registry.local_variables),
             deployment=deployment,
             is_reproducible=reproducible,
             observer=observer or Observer(),
@@ -238,7 +241,7 @@ class Engine:
 
     @property
     def is_held(self) -> bool:
-        """True if the database is a copy, whose abandoned work is not resumed."""
+        """True if the data directory is a copy of another, whose abandoned work is not resumed."""
         return self.core.store.is_copy
 
     async def take_up(self, root_id: str) -> None:
@@ -248,7 +251,7 @@ class Engine:
 
     @property
     def is_draining(self) -> bool:
-        """True once it takes no new work."""
+        """True once the engine refuses new work."""
         return self.core.is_draining
 
     def drain(self) -> None:
@@ -256,7 +259,10 @@ class Engine:
         self.core.is_draining = True
 
     async def close(self, grace_s: float = 10.0) -> None:
-        """Wait up to `grace_s` seconds for calls in flight, then close; the rest is resumable."""
+        """Refuse new work, wait up to `grace_s` seconds for calls in flight, then close.
+
+        Work that has not ended by then can be resumed later.
+        """
         self.drain()
         for task in self._upkeep:
             task.cancel()
@@ -268,7 +274,11 @@ class Engine:
         await self.core.store.close()
 
     async def get_health(self) -> Health:
-        """Report the status of the engine and the number of running jobs."""
+        """Report the engine's status, its version and the number of running jobs.
+
+        The status is also `degraded` if engines on the same store keep artifacts in separate
+        places.
+        """
         status = await self.find_readiness(ALIVE_WAIT_S)
         if status == "ok" and self.core.store.limits.has_engines_apart:
             status = "degraded"
@@ -282,7 +292,10 @@ class Engine:
     async def find_readiness(
         self, wait_s: float = READY_WAIT_S
     ) -> Literal["ok", "draining", "degraded"]:
-        """Report whether the engine takes new work (`ok`) and can store it.
+        """Report whether the engine can accept and store new work.
+
+        It is `draining` if it refuses new work, and `degraded` if the store does not answer in
+        time.
 
         Args:
             wait_s: maximum time for the store to answer, in seconds.
@@ -330,7 +343,7 @@ class Engine:
     async def run_in_worker(
         self, account_id: str, function: Callable[[Unpack[Args]], T], *args: *Args
     ) -> T:
-        """Call a module-level function in a worker process, in turns by account.
+        """Call a module-level function in a worker process; waiting accounts take turns.
 
         Raises:
             ServiceError: `UNAVAILABLE` if it took too long, or the process died.
@@ -341,7 +354,9 @@ class Engine:
             raise ServiceError(ErrorCode.UNAVAILABLE, fault.message) from None
         return cast("T", value)
 
-    async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> Run | None:
+    async def wait(
+        self, context: RequestContext, resource_id: str, seconds: float
+    ) -> WrittenRecord | None:
         """Wait until a run, workflow or task has ended, or until the timeout.
 
         Returns:

@@ -5,7 +5,7 @@ upstream are separate from the input; in the API they are part of it, as specifi
 input stays as its capability's schema describes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
@@ -17,7 +17,14 @@ from pydantic import (
 )
 from pydantic_core import from_json, to_json
 
-from toolkit.contract.base import ErrorInfo, JsonObject, Timestamp
+from toolkit.contract.base import (
+    ErrorInfo,
+    JsonObject,
+    RecordDocument,
+    SharedRecord,
+    Timestamp,
+    WrittenRecord,
+)
 from toolkit.contract.jobs import (
     FROM_ARTIFACTS,
     AttemptStatus,
@@ -32,7 +39,7 @@ from toolkit.engine.ranking import Ranking, StoredUsd, read_routing, unpack_rank
 
 
 def _read_ranking(ranking: object) -> object:
-    """Unpack a packed decision."""
+    """Unpack a router's decision that is stored as bytes; return any other value unchanged."""
     return unpack_ranking(ranking) if isinstance(ranking, bytes) else ranking
 
 
@@ -53,6 +60,8 @@ class AttemptRecord:
     started_at: Timestamp
     provider: str | None = None
     model: str | None = None
+    upstream: str | None = None
+    tier: str | None = None
     connection_id: str | None = None
     error: ErrorInfo | None = None
     vendor_request_id: str | None = None
@@ -84,10 +93,13 @@ class JobRecord:
     status_detail: str | None = None
     workflow_id: str | None = None
     node_id: str | None = None
+    map_id: str | None = None
     run_id: str | None = None
     compute_id: str | None = None
     provider: str | None = None
     model: str | None = None
+    upstream: str | None = None
+    tier: str | None = None
     connection_id: str | None = None
     output: JsonObject | None = None
     artifact_id: str | None = None
@@ -111,15 +123,17 @@ class JobRecord:
     unknown: Annotated[JsonObject, Field(exclude=True)] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Return the document to store, without default values."""
-        document = _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True)
+        """Return the document to store, without default values and without the columns' members."""
+        document = _STORED_JOB.dump_json(
+            self, exclude=_IN_COLUMNS, exclude_none=True, exclude_defaults=True
+        )
         if self.unknown:
             document = b"%s,%s" % (document[:-1], to_json(self.unknown)[1:])
         return document.decode()
 
     @property
     def packed_ranking(self) -> bytes | None:
-        """The router's decision in its stored form, next to the document."""
+        """The router's decision in its compressed, stored form; None before the job was routed."""
         return None if self.routing is None else self.routing.packed
 
     def to_wire(self) -> Job:
@@ -130,6 +144,27 @@ class JobRecord:
         """Make the API's run model of a job that was requested alone."""
         return Run.model_validate(_make_run_members(self._to_wire_members()))
 
+    def write_run(self, tags: Sequence[str] = (), note: str | None = None) -> WrittenRecord:
+        """Write the run of `to_run` with its annotations, without making its model first."""
+        if self.run_id is None:
+            raise ValueError(f"{self.id} is no run")
+        members: dict[str, object] = {
+            "id": self.run_id,
+            "job_id": self.id,
+            "task_id": None,
+            "target": "capability",
+            "tags": tags,
+            "note": note,
+        }
+        shared: dict[str, SharedRecord] = {}
+        if self.routing is None:
+            members["routing"] = None
+        else:
+            shared["routing"] = self.routing.wire
+        others = _STORED_JOB.dump_json(self, exclude=_OTHERWISE_WRITTEN)
+        body = b"%s,%s" % (to_json(members)[:-1], others[1:])
+        return WrittenRecord(self.run_id, self.status, self.error, RecordDocument(body, shared))
+
     def _to_wire_members(self) -> dict[str, Any]:
         members = _STORED_JOB.dump_python(self, exclude_none=True)
         if self.routing is not None:
@@ -138,11 +173,15 @@ class JobRecord:
 
 
 _STORED_JOB = TypeAdapter(JobRecord)
+# A run has no upstream nodes; `write_run` writes its ids.
+_OTHERWISE_WRITTEN = {"id", FROM_ARTIFACTS}
 _MEMBERS = frozenset(member.name for member in fields(JobRecord))
+# They never change. The status is in the document, too, which may be ahead of the row.
+_IN_COLUMNS = {"id", "capability", "created_at", "run_id", "workflow_id", "node_id"}
 
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:
-    """Read a row of the store, of this version or the next."""
+    """Read a job from its row, also if a later version of the engine wrote it."""
     document = _load_stored(row)
     job = _STORED_JOB.validate_python(document)
     if unknown := document.keys() - _MEMBERS:
@@ -163,8 +202,9 @@ def read_wire_run(row: Mapping[str, Any]) -> Run:
 
 
 def _load_stored(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Load the document of a row, with the decision in its stored form."""
+    """Load the members of a job from its row; the router's decision stays packed in `routing`."""
     document: dict[str, Any] = from_json(row["doc"])
+    document |= {name: row[name] for name in _IN_COLUMNS if row.get(name) is not None}
     if packed := row.get("ranking"):
         document["routing"] = packed
     return document

@@ -52,7 +52,7 @@ class GateState:
 
 
 class Observer:
-    """An observer of an engine, which ignores everything; its methods must not wait or raise."""
+    """The base class of observers, which ignores everything; its methods must not wait or raise."""
 
     def watch_workflow(self, watched: WatchedWorkflow) -> Span:  # noqa: ARG002
         """Return a span around all that this process does for a workflow."""

@@ -13,18 +13,23 @@ from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
 from toolkit.engine.access.shares import Shares, read_connection
+from toolkit.engine.provider_context import find_hosts
 from toolkit.engine.ranking import RankingCache
 from toolkit.engine.records import Records
 from toolkit.engine.routing.connection_gate import GateRegistry
 from toolkit.engine.routing.connection_set import ConnectionSet
 from toolkit.engine.routing.model_offers import find_named_model, list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.engine.routing.provider_selection import ProviderSelection
 from toolkit.engine.routing.registry import Registry
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.settings import Settings
 from toolkit.store import AccountScope, ConfigurationCache, ReadScope, Row, Store
 
 log = logging.getLogger(__name__)
+
+# Of one set of connections: the named providers are the caller's words.
+MAX_POOLS = 128
 
 
 class ProviderDirectory:
@@ -63,6 +68,11 @@ class ProviderDirectory:
             store, self._load_connections
         )
         self._rankings = RankingCache()
+        self._replaced = frozenset(
+            vendor.id
+            for vendor in registry.vendors.values()
+            if find_hosts(vendor, settings).is_other
+        )
         self._models: dict[str, tuple[date, Mapping[str, Sequence[Model]]]] = {}
 
     async def find_providers(
@@ -71,7 +81,7 @@ class ProviderDirectory:
         """Find the vendors, models and connections for a capability and a scope, as of now.
 
         If the options name an endpoint or a pod, its vendor is called through the connection that
-        rented it, unless they pin another of the account's own; never through a shared connection.
+        rented it, unless they name another of the account's own; never through a shared connection.
 
         Raises:
             RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
@@ -81,8 +91,9 @@ class ProviderDirectory:
             return self._make_pool(capability, connection_set, options)
         place = await self._find_place(scope, options)
         pool = self._exclude_lent(connection_set.by_provider, options)
-        is_pinned = options.pin is not None and is_id(options.pin, Prefix.CONNECTION)
-        if place is not None and not is_pinned:
+        owners = (name.partition("/")[0] for name in ProviderSelection.of(options).only)
+        names_connection = any(is_id(owner, Prefix.CONNECTION) for owner in owners)
+        if place is not None and not names_connection:
             try:
                 connection = await self.find_renter(place)
                 pool[connection.provider] = [connection]
@@ -99,28 +110,44 @@ class ProviderDirectory:
         options: Options,
         usd_per_s: Decimal | None = None,
     ) -> ProviderPool:
-        """Make the pool of a capability from some connections, with the model that is pinned."""
+        """Find the pool of a capability among the pools of some connections, or make it."""
         connection_set.refresh()
+        pools, key = connection_set.pools, (capability.name, options.provider, now().date())
+        pool = pools.get(key)
+        if pool is None:
+            if len(pools) >= MAX_POOLS:
+                pools.clear()
+            pool = pools[key] = self._build_pool(capability, connection_set, options, usd_per_s)
+        return pool
+
+    def _build_pool(
+        self,
+        capability: Capability,
+        connection_set: ConnectionSet,
+        options: Options,
+        usd_per_s: Decimal | None,
+    ) -> ProviderPool:
+        """Build the pool of a capability from some connections, with the models that are named."""
         vendors = self._registry.find_vendors(capability)
         kind = capability.operation.kind if capability.operation else ""
         models = self._find_models(kind)
-        if options.pinned_model is not None:
-            models = {
-                **models,
-                **{
-                    vendor.id: [self.find_named_model(vendor, kind, options.pinned_model)]
-                    for vendor in vendors
-                    if _is_pinned(vendor, connection_set.by_provider, options)
-                },
-            }
+        selection = ProviderSelection.of(options)
+        for vendor in vendors:
+            group = connection_set.by_provider.get(vendor.id, ())
+            names = selection.list_named_models(vendor.id, group)
+            named = [self.find_named_model(vendor, kind, name) for name in names]
+            if named:
+                offers = [] if selection.is_pin else models[vendor.id]
+                models = {**models, vendor.id: list({m.id: m for m in (*named, *offers)}.values())}
         return ProviderPool(
             vendors=vendors,
             models=models,
             connections=connection_set.by_provider,
             health=connection_set.health,
             usd_per_s=usd_per_s,
+            selection=selection,
+            replaced=self._replaced,
             rankings=self._rankings,
-            tables=connection_set.tables,
         )
 
     def _make_connection_set(
@@ -155,10 +182,13 @@ class ProviderDirectory:
     def _exclude_lent(
         self, pool: Mapping[str, Sequence[Connection]], options: Options
     ) -> dict[str, Sequence[Connection]]:
-        """Exclude shared connections to vendors that rent out infrastructure.
+        """Return the connections without those shared by others to vendors of infrastructure.
 
         An endpoint or pod belongs to the account that rented it, and another account's key does not
         reach it.
+
+        Raises:
+            RequestError: `PROVIDER_NOT_ALLOWED` if the options pin such a connection.
         """
         usable_pool: dict[str, Sequence[Connection]] = {}
         for provider, group in pool.items():
@@ -179,7 +209,10 @@ class ProviderDirectory:
         return usable_pool
 
     async def _find_place(self, scope: ReadScope, options: Options) -> Row | None:
-        """Find the row of the endpoint or pod that the options name, if the account has it."""
+        """Find the row of the endpoint or pod that the options name.
+
+        Returns None if they name none, or the account does not have it.
+        """
         if options.endpoint_id is not None:
             return await self._records.endpoints.find_row(scope, options.endpoint_id)
         if options.compute_id is not None:
@@ -187,10 +220,12 @@ class ProviderDirectory:
         return None
 
     async def find_renter(self, place: Row) -> Connection:
-        """Find the connection that rented a place; if deleted, a connection with an equal pointer.
+        """Find the connection that rented an endpoint or pod.
+
+        If it was deleted, another connection of the owner with an equal pointer is found.
 
         Raises:
-            RequestError: `CREDENTIALS_MISSING`.
+            RequestError: `CREDENTIALS_MISSING` if there is neither.
         """
         renter = await self._store.get_row("connections", str(place["connection_id"]))
         if renter is None:
@@ -262,7 +297,7 @@ class ProviderDirectory:
         return self._find_models(kind)[vendor.id]
 
     def find_named_model(self, vendor: Vendor, kind: str, name: str) -> Model:
-        """Find the model of a name, at the prices of today; unknown models have no price."""
+        """Find the model of a name, at today's prices; an unknown model has no list price."""
         settings = self._settings.vendors.get(vendor.id)
         return find_named_model(vendor, kind, name, settings, now().date())
 
@@ -279,15 +314,7 @@ class ProviderDirectory:
         return models
 
 
-def _is_pinned(
-    vendor: Vendor, connections: Mapping[str, Sequence[Connection]], options: Options
-) -> bool:
-    """Check whether the options pin a vendor, or a connection to it."""
-    ids = [connection.id for connection in connections.get(vendor.id, ())]
-    return options.pin in (vendor.id, *ids)
-
-
 def _find_rate(place: Row) -> Decimal | None:
-    """Return a worker's US dollars a second at an endpoint, by its price at its creation."""
+    """Return a worker's US dollars a second by its endpoint's first price; None if unknown."""
     price = json.loads(str(place["doc"])).get("price_per_hour_usd")
     return None if price is None else from_wire_usd(price) / 3600

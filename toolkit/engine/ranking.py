@@ -18,6 +18,7 @@ from pydantic_core import from_json, to_json
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from toolkit.contract.base import Usd
+from toolkit.contract.choices import Tier
 from toolkit.contract.jobs import BreakerState, Routing
 from toolkit.contract.money import from_wire_usd, to_wire_usd
 
@@ -29,9 +30,10 @@ StoredUsd = Annotated[
     ),
     PlainSerializer(to_wire_usd, return_type=float),
 ]
+# Why a candidate was not considered. `POST /v1/route` shows them, the record of a job does not.
+NOT_CONNECTED, OTHER_MODEL = "not connected", "not its default model"
 MAX_UNPACKED = 64  # unpacked decisions to cache: jobs with the same measurements share a decision
-# Some 40 kB each. More than the work that starts at a time, which needs its ranking twice: at
-# admission and at its first attempt.
+# More than the work that starts at a time, which may need its ranking again after its admission.
 MAX_RANKINGS = 256
 
 
@@ -60,6 +62,7 @@ class RankedCandidate(NamedTuple):
     error_rate: float | None = None
     breaker: BreakerState = "closed"
     quality: int | None = None
+    tier: Tier = "standard"
 
 
 PACKED_MEMBERS = RankedCandidate._fields
@@ -101,7 +104,7 @@ class Ranking:
 
     @cached_property
     def packed(self) -> bytes:
-        """The stored form."""
+        """The decision in the compressed form that is stored."""
         document = to_json([self.policy, self._rows])
         packer = zlib.compressobj(zdict=_load_words())
         return packer.compress(document) + packer.flush()

@@ -29,7 +29,7 @@ class IdempotencyClaim:
         fingerprint: fingerprint of the request; another request must not use the same key.
         accepted_code: code of the outcome once a record is accepted.
         outcome: outcome that is stored with it; None until then.
-        is_lost: whether another process has written it first.
+        is_lost: whether another process has stored an outcome for the same key first.
     """
 
     id: str
@@ -64,7 +64,7 @@ class RequestContext:
 
     @property
     def scope(self) -> ReadScope:
-        """Return the scope of the request's reads."""
+        """The scope of the request's reads: its account, or all accounts."""
         return AllAccounts() if self.reads_all_accounts else AccountScope(self.account_id)
 
     @classmethod

@@ -1,24 +1,68 @@
-"""The names that compiled code reads, and the attributes that it reads of each name.
+"""The caller's own code: how it is recognized, and which names its functions read.
 
 The attributes show which part of a module a function depends on: `rates.scale(n)` depends on
 `scale`. A module that is passed on as a value counts as a whole.
 """
 
 import dis
+import site
+import sys
+import sysconfig
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import resolve_name as make_absolute  # of names: it imports nothing
+from pathlib import Path
 from types import CodeType
 
+_PACKAGE = __name__.partition(".")[0]
+_PACKAGE_FOLDER = str(Path(__file__).resolve().parent.parent)
+_INSTALLED_FOLDERS = tuple(
+    {
+        *(
+            str(Path(sysconfig.get_path(name)).resolve())
+            for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        ),
+        *(str(Path(folder).resolve()) for folder in site.getsitepackages()),
+        str(Path(site.getusersitepackages()).resolve()),
+        _PACKAGE_FOLDER,
+    }
+)
+_INSTALLED_FOLDER_NAMES = frozenset({"site-packages", "dist-packages"})
 Chain = tuple[str, ...]  # attributes that are read one after the other: `a.b.c` is ("b", "c")
-
 _GLOBAL_READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _FREE_READS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTE_READS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _IGNORED_STEPS = frozenset({"EXTENDED_ARG", "CACHE", "NOP", "PUSH_NULL"})
 MAX_CACHED_CODES = 1_024
+
+
+def is_own_module(name: str | None) -> bool:
+    """Check whether a module is the caller's own: not Python's, installed or the toolkit's.
+
+    A module without a file, such as a module that a program made, is the caller's own.
+
+    >>> is_own_module("__main__"), is_own_module("json"), is_own_module("sys")
+    (True, False, False)
+    """
+    if name in (None, "__main__"):
+        return True
+    top = str(name).partition(".")[0]
+    if top == _PACKAGE or top in sys.builtin_module_names:
+        return False
+    file = getattr(sys.modules.get(str(name)), "__file__", None)
+    if file is None:
+        return top not in sys.stdlib_module_names
+    return is_own_file(file)
+
+
+def is_own_file(file: str) -> bool:
+    """Check whether a file of code is the caller's own; a notebook's cell is."""
+    path = Path(file).resolve()
+    if not _INSTALLED_FOLDER_NAMES.isdisjoint(path.parts):
+        return False
+    return not any(path.is_relative_to(folder) for folder in _INSTALLED_FOLDERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +95,6 @@ class CodeReads:
     Attributes:
         globals: attribute chains by global name.
         free: attribute chains by the name of a closed-over variable.
-        imports: the import statements.
     """
 
     globals: Mapping[str, frozenset[Chain]]

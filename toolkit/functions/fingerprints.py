@@ -23,9 +23,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from toolkit.functions.class_contents import list_members
-from toolkit.functions.code_reads import Chain, Import, list_reads
-from toolkit.functions.own_code import is_own_file, is_own_module
+from toolkit.functions.code_reads import Chain, Import, is_own_file, is_own_module, list_reads
 from toolkit.functions.table_contents import find_table_content, read_subclassed_array
 from toolkit.functions.value_contents import (
     ATOMS,
@@ -38,6 +36,7 @@ from toolkit.functions.value_contents import (
     find_layout,
     is_array_type,
     list_attributes,
+    list_members,
 )
 
 MAX_UNSEEN: Final = 5  # values that a message names, after which reading stops
@@ -59,7 +58,7 @@ Place = tuple["Place | None", object]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A digest of a function and of everything that it reads.
+    """A hash of a function with everything that it reads, by which equal calls are found.
 
     Attributes:
         digest: hexadecimal SHA-256; different each time if `unseen` is not empty.
@@ -94,7 +93,7 @@ def fingerprint_function(function: Callable[..., object]) -> Fingerprint:
 
 
 def fingerprint_inputs(function: Callable[..., object]) -> Fingerprint:
-    """Return the digest of `fingerprint_function`, without computed properties.
+    """Return a digest as `fingerprint_function` does, but without the values of cached properties.
 
     A call that fills a `functools.cached_property` changes no input of the function.
     """
@@ -102,7 +101,7 @@ def fingerprint_inputs(function: Callable[..., object]) -> Fingerprint:
 
 
 class _EnoughError(Exception):
-    """Stop reading, because the rest cannot change the outcome."""
+    """Raised to stop reading values, because the rest cannot change the outcome."""
 
 
 class _Reader:
@@ -154,7 +153,7 @@ class _Reader:
             self._hash.update(data)
 
     def _describe(self, place: Place, value: object) -> None:
-        """Describe a value; if that fails in any way, its content is unknown."""
+        """Add the content of a value to the hash, as unknown content if that fails in any way."""
         try:
             self._describe_content(place, value)
         except _EnoughError:
@@ -170,7 +169,7 @@ class _Reader:
             raise _EnoughError
 
     def _put(self, place: Place, value: Any) -> None:
-        """Put a held value: an atom directly, an object by its number."""
+        """Add a value to the hash: an atom by its content, an object by a number for later."""
         kind: Any = type(value)
         write_atom = ATOMS.get(kind)
         if write_atom is not None:
@@ -235,7 +234,7 @@ class _Reader:
         self._write("end", b"")
 
     def _describe_content(self, place: Place, value: Any) -> None:
-        """Describe the content of an object."""
+        """Add the content of an object to the hash, in the way for its type."""
         kind = type(value)
         if kind is types.FunctionType:
             self._describe_function(place, value)
@@ -285,7 +284,7 @@ class _Reader:
         self._write("end", b"")
 
     def _put_set(self, place: Place, values: Any) -> None:
-        """Put a set's elements in an order that does not depend on the process."""
+        """Add a set's elements to the hash, in an order that is the same in any process."""
         if id(values) in self._within:  # the set contains itself through another object
             raise UnknownContentError
         digests: list[tuple[str, object]] = []
@@ -316,7 +315,7 @@ class _Reader:
         _filled_as[cached] = content
 
     def _put_installed(self, value: object) -> bool:
-        """Put a class, function or constant of an installed module by its name, or return False."""
+        """Add a value of an installed module to the hash by its name; return False for others."""
         if isinstance(value, types.ModuleType):
             if self._reads_globals and is_own_module(value.__name__):
                 return False
@@ -389,7 +388,7 @@ class _Reader:
             self._put_import(place, statement, names.get("__package__"))
 
     def _put_name(self, place: Place, value: object, chains: Iterable[Chain]) -> None:
-        """Put the value of a name; for a module, put only the attributes that are read."""
+        """Add the value of a name to the hash; of a module, only the attributes that are read."""
         if not isinstance(value, types.ModuleType) or not self._reads_globals:
             self._put(place, value)
             return
@@ -415,7 +414,7 @@ class _Reader:
             self._put((place, Attribute(name)), value)
 
     def _put_import(self, place: Place, statement: Import, package: str | None) -> None:
-        """Put the module or names that an import statement within a function reads."""
+        """Add the module or names that an import statement within a function reads to the hash."""
         name = statement.resolve(package)
         self._write("import", name.encode())
         module = sys.modules.get(name)
@@ -433,7 +432,10 @@ class _Reader:
             self._put((place[0], name), module)
 
     def _put_unloaded(self, place: Place, name: str) -> None:
-        """Put a module that a function will import; the content of an own module is unknown."""
+        """Add a module that a function has yet to import: an installed module by its version.
+
+        The content of a module of the caller counts as unknown.
+        """
         top = name.partition(".")[0]
         loaded = sys.modules.get(top)
         spec = None if loaded else importlib.machinery.PathFinder.find_spec(top)
@@ -466,7 +468,7 @@ class _Reader:
         self._write("end", b"")
 
     def _describe_module(self, place: Place, module: types.ModuleType) -> None:
-        """Describe a module of the caller's own by its present content."""
+        """Add the present content of one of the caller's own modules to the hash."""
         self._write("module", module.__name__.encode())
         for name, value in list(vars(module).items()):
             if name not in _MODULE_MACHINERY:
@@ -502,7 +504,7 @@ def _find_installed_name(value: object) -> tuple[str, str] | None:
 
 
 def _find_constant_name(value: object) -> tuple[str, str] | None:
-    """Find the name of a constant or a callable that an installed package wrote in C."""
+    """Find the module and name of an installed package's constant or C callable, or return None."""
     kind: Any = type(value)
     module = getattr(value, "__module__", None) or kind.__module__
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
@@ -525,7 +527,7 @@ def _look_up(module: str, name: str) -> object:
 
 
 def _find_version(module: str) -> str:
-    """Return the version of the installed package that contains a module."""
+    """Return the version of the package that contains a module; empty for the standard library."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names:
         return ""  # every fingerprint contains Python's version
@@ -542,14 +544,14 @@ def _read_version(package: str) -> str:
 
 
 def _is_patch(value: object) -> bool:
-    """Check whether an attribute of an installed module is the caller's own."""
+    """Check whether the caller's own code put this value into an installed module."""
     if isinstance(value, types.FunctionType):
         return is_own_module(str(value.__globals__.get("__name__")))
     return is_own_module((value if isinstance(value, type) else type(value)).__module__)
 
 
 def _is_unknown_identity(value: object, layout: type) -> bool:
-    """Check whether an instance is not read for a function's identity.
+    """Check whether an instance counts for a function's identity as an object, not by content.
 
     A client or a model that a function closes over changes while the function stays the same.
     """
@@ -559,7 +561,7 @@ def _is_unknown_identity(value: object, layout: type) -> bool:
 
 
 def _is_computed(kind: type, name: str) -> bool:
-    """Check whether a `functools.cached_property` of the class computes an attribute."""
+    """Check whether a class computes an attribute by a `cached_property`, so that it is no data."""
     members = (vars(level)[name] for level in kind.__mro__ if name in vars(level))
     return isinstance(next(members, None), functools.cached_property)
 

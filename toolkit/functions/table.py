@@ -76,7 +76,7 @@ class FunctionTable:
             return entry
 
     def register(self, function: RegisteredFunction) -> None:
-        """Register a function for its name, in place of any earlier function."""
+        """Register a function by its name, in place of any earlier function of that name."""
         with self._lock:
             for key in [key for key in self._by_digest if key[0] == function.name]:
                 del self._by_digest[key]
@@ -86,11 +86,7 @@ class FunctionTable:
             self.version += 1
 
     def find(self, name: str, digest: str) -> RegisteredFunction | None:
-        """Find the function of a node: itself, an equal function, or a function of its name.
-
-        Returns:
-            The function, or None if this process does not have it.
-        """
+        """Find the function of a node: itself, an equal function, or a function of its name."""
         with self._lock:
             exact = self._by_digest.get((name, digest))
             return exact or self._find_equal(name, digest) or self._by_name.get(name)

@@ -261,7 +261,7 @@ _CONTENTS: Mapping[str, Sequence[tuple[str, Content, bool]]] = {
 
 
 def find_table_content(kind: type) -> tuple[Content, bool] | None:
-    """Find the content function of a type of one of the libraries.
+    """Find the function that reads the content of an array or table type, for a digest.
 
     Returns:
         The function, and whether the identity of a value matters. None for another type.

@@ -5,8 +5,10 @@ its values. A class written in Python is known as well, because its attributes a
 content of every other type, and of every type with hidden state from a C extension, is unknown.
 """
 
+import abc
 import array
 import collections
+import dataclasses
 import datetime
 import enum
 import functools
@@ -25,28 +27,84 @@ from marshal import dumps  # nosemgrep: rules.no-unpickling - it writes values t
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any, Final
 
+# Members that derive from others, cache computed values, or differ in each process.
+_DERIVED = frozenset(
+    {
+        "__abc_impl__", "_abc_impl", "__annotations_cache__", "__dict__", "__firstlineno__",
+        "__module__", "__pydantic_complete__", "__pydantic_core_schema__",
+        "__pydantic_fields_complete__", "__pydantic_parent_namespace__", "__pydantic_serializer__",
+        "__pydantic_setattr_handlers__", "__pydantic_validator__", "__signature__",
+        "__static_attributes__", "__weakref__",
+    }
+)  # fmt: skip
+
+# A flag caches each combination of its members here when the combination is first made.
+_FLAG_CACHES = frozenset({"_value2member_map_"})
 # A part of a value: the step to it, for messages, and the part itself.
 Part = tuple[object, object]
 Content = Callable[[Any], Iterable[Part]]
-
 POINTER_BYTES: Final = object.__basicsize__ // 2  # an empty object is a count and a type
 MIN_PACKED_ITEMS = 16
 # Version 2 writes equal values as equal bytes; later versions also write which values are shared.
 _MARSHAL_VERSION = 2
+_PACKABLE = frozenset({type(None), bool, int, float, str})
+_PATHS = (PurePosixPath, PureWindowsPath, PosixPath, WindowsPath)
+_DESCRIPTORS = (
+    types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType,
+)  # fmt: skip
+# Attributes that hold a lock, or only repeat the rest of the content.
+HIDDEN_ATTRIBUTES: dict[type, frozenset[str] | None] = {
+    functools.cached_property: frozenset({"lock"}),
+    enum.Flag: frozenset({"_inverted_"}),  # cached when it is first computed
+    logging.Logger: None,  # all of them
+}
+
+
+def list_members(kind: type) -> Iterator[tuple[str, object]]:
+    """Yield the members that determine a class's behaviour, in their order."""
+    members = dict(vars(kind))
+    for name, member in members.items():
+        if name == "__pydantic_decorators__":
+            yield name, _list_decorators(member)
+        elif name not in _DERIVED and not (name in _FLAG_CACHES and issubclass(kind, enum.Flag)):
+            yield name, member
+    if "_abc_impl" in members:
+        yield "registered subclasses", _list_registered(kind)
+
+
+def _list_decorators(groups: Any) -> list[object]:
+    """List pydantic's validators and serializers, without the class's address."""
+    return [
+        [group.name, name, *_list_fields(decorator)]
+        for group in dataclasses.fields(groups)
+        for name, decorator in getattr(groups, group.name).items()
+    ]
+
+
+def _list_fields(decorator: Any) -> list[object]:
+    fields = (field.name for field in dataclasses.fields(decorator))
+    return [getattr(decorator, name) for name in fields if name != "cls_ref"]
+
+
+def _list_registered(kind: type) -> set[object]:
+    """List the classes that were registered as virtual subclasses of an abstract class."""
+    get_dump: Any = abc._get_dump  # type: ignore[attr-defined]
+    return {reference() for reference in get_dump(kind)[0]} - {None}
 
 
 class UnknownContentError(Exception):
-    """A value whose content is not known exactly."""
+    """Raised for a value whose content cannot be read exactly, so that it has no digest."""
 
 
 class Attribute(str):
-    """A step that leads to an attribute."""
+    """The name of an attribute, as a step on the path to a value."""
 
     __slots__ = ()
 
 
 class Key:
-    """A step that leads to an item of a container."""
+    """The key or index of an item, as a step on the path to a value."""
 
     __slots__ = ("key",)
 
@@ -70,7 +128,6 @@ ATOMS: dict[type, Callable[[Any], bytes]] = {
     str: lambda value: value.encode("utf-8", "surrogatepass"),
     bytes: bytes,
 }
-_PACKABLE = frozenset({type(None), bool, int, float, str})
 
 
 def pack_items(items: list[object]) -> bytes | None:
@@ -85,7 +142,7 @@ def pack_items(items: list[object]) -> bytes | None:
 
 
 def list_parts(*values: object) -> list[Part]:
-    """List parts without a step."""
+    """List values as the parts of another value, without the names that messages would show."""
     return [("", value) for value in values]
 
 
@@ -143,12 +200,6 @@ def _read_type_variable(value: Any) -> list[Part]:
         getattr(value, "__contravariant__", False),
     )
 
-
-_PATHS = (PurePosixPath, PureWindowsPath, PosixPath, WindowsPath)
-_DESCRIPTORS = (
-    types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
-    types.GetSetDescriptorType, types.MemberDescriptorType,
-)  # fmt: skip
 
 # Values of these types have no significant identity: each use may make another equal object.
 INLINE: dict[type, Content] = {
@@ -243,20 +294,14 @@ if isinstance(typing.TypeVar, type) and not hasattr(typing.TypeVar("_"), "__dict
     # Later versions of Python have type variables that are written in C.
     for _kind in (typing.TypeVar, typing.ParamSpec):
         CONTENTS[_kind] = _read_type_variable
-# Attributes that hold a lock, or only repeat the rest of the content.
-HIDDEN_ATTRIBUTES: dict[type, frozenset[str] | None] = {
-    functools.cached_property: frozenset({"lock"}),
-    enum.Flag: frozenset({"_inverted_"}),  # cached when it is first computed
-    logging.Logger: None,  # all of them
-}
 
 
 @functools.lru_cache(maxsize=1_024)
 def find_layout(kind: type) -> type | None:
-    """Find the type in the tables above that defines the layout of a class's instances.
+    """Find the type in `CONTENTS` or `INLINE` that defines the layout of a class's instances.
 
     Returns:
-        The type, or None if a class outside the tables adds hidden state.
+        The type, or None if a class between the two adds hidden state.
 
     >>> class Rate(int): pass
     >>> find_layout(Rate), find_layout(type(open))
@@ -290,7 +335,7 @@ def _hides_state(kind: type, base: type) -> bool:
 
 
 def list_attributes(value: object, layout: type) -> Iterator[tuple[str, object]]:
-    """Yield all attributes of an instance, even if its class hides some."""
+    """Yield an instance's attributes, except some caches; raise an error if the class hides any."""
     kind = type(value)
     hidden: frozenset[str] = frozenset()
     for level in kind.__mro__:

@@ -42,7 +42,7 @@ _END_FRAMES = 4  # 80 ms, as an MP3 is padded by up to 60
 
 @dataclass(frozen=True, slots=True)
 class SoundMeasures:
-    """The measures of a sound.
+    """The measures of a sound, which the checks of a review compare with thresholds.
 
     Attributes:
         seconds: playing time of the measured part.
@@ -274,7 +274,7 @@ def _measure_clipping(chunks: list[_Chunk], active: Flags) -> tuple[float, float
 
 
 def _find_repeat(shapes: Floats, active: Flags, min_likeness: float = 0.85) -> float:
-    """Find the seconds after which a sound repeats itself, for at least a third of it."""
+    """Find the seconds after which at least a third of a sound repeats itself; 0 if none does."""
     frames = len(shapes)
     lags = np.arange(_MIN_REPEAT_FRAMES, frames * 2 // 3)
     if len(lags) < _MIN_REPEAT_FRAMES or frames > 20_000:

@@ -69,7 +69,7 @@ def _count_items(text: str) -> set[int]:
 
 
 def _count_data(text: str) -> int | None:
-    """Count the items of JSON that is a list, or an object with a single list."""
+    """Count the items of JSON that is a list or has a single list; return None for other text."""
     try:
         value = read_json(text)
     except (ValueError, RecursionError):
@@ -92,7 +92,7 @@ COUNTERS: Mapping[str, Callable[[str], set[int]]] = {
 
 
 def measure_text(text: str) -> dict[str, int]:
-    """Measure a text as people count it.
+    """Count the words, characters, sentences, lines and paragraphs of a text.
 
     >>> measure_text("Tides turn. So do we.\\n\\nTwice a day.")
     {'words': 8, 'characters': 35, 'sentences': 3, 'lines': 2, 'paragraphs': 2}

@@ -122,7 +122,6 @@ def find_foreign_part(text: str, language: str, max_share: float) -> str:
 
     Args:
         text: the text; its longest sentence in another language, or all of it, is returned.
-        language: the code of a language.
         max_share: maximum share of the text in other languages, from 0 to 1.
     """
     text = _TECHNICAL.sub(" ", text)

@@ -57,12 +57,12 @@ def count_characters(text: str) -> int:
 
 
 def split_lines(text: str) -> list[str]:
-    """Split a text into its lines that hold something."""
+    """Split a text into lines, without lines that have no letter and no digit."""
     return [line for line in text.splitlines() if any(map(str.isalnum, line))]
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """Split a text at its blank lines; headings and lines of addresses are no paragraphs."""
+    """Split a text at its blank lines; headings and single characters are left out."""
     blocks = [block.strip() for block in re.split(r"\n\s*\n", text)]
     return [part for part in blocks if part and not _HEADING.match(part) and len(part) > 1]
 
@@ -106,7 +106,7 @@ def is_finished(text: str) -> bool:
 
 
 def split_items(text: str) -> list[str]:
-    """Split a list into its items; items that are indented under others are left out."""
+    """List the first lines of the items of a list, without items that are indented under others."""
     marked = [line for line in text.splitlines() if LIST_MARK.match(line)]
     if not marked:
         return []
@@ -116,7 +116,7 @@ def split_items(text: str) -> list[str]:
 
 
 def read_json(text: str) -> object:
-    """Read the JSON of a text, which may stand in a fence.
+    """Read the JSON of a text, which may be in a fenced code block.
 
     Raises:
         ValueError: the text is no JSON.

@@ -37,7 +37,7 @@ def measure_repeated_share(text: str) -> tuple[float, str]:
 
 
 def find_run(text: str) -> str:
-    """Find a word or a letter that is repeated many times in a row."""
+    """Find a word or a letter that is repeated many times in a row; return "" if there is none."""
     length = 1
     for before, after in itertools.pairwise(_WORD.findall(text.casefold())):
         length = length + 1 if before == after and not after.isdigit() else 1
@@ -56,6 +56,20 @@ def split_signs(text: str) -> list[str]:
     """Split a text into words, and words of scripts without spaces into their signs."""
     words = _WORD.findall(text)
     return [part for word in words for part in (word if _DENSE.match(word) else (word,))]
+
+
+def measure_word_errors(expected: Sequence[str], heard: Sequence[str]) -> float:
+    """Measure the word error rate: words changed, left out or added, for each expected word.
+
+    >>> measure_word_errors("the tide turns twice".split(), "the ties turn twice".split())
+    0.5
+    """
+    row = list(range(len(heard) + 1))
+    for place, word in enumerate(expected, start=1):
+        above, row = row, [place]
+        for n, other in enumerate(heard):
+            row.append(min(above[n] + (word != other), above[n + 1] + 1, row[n] + 1))
+    return row[-1] / max(1, len(expected))
 
 
 def find_terms(text: str) -> set[str]:

@@ -8,14 +8,14 @@ Widgets are live and usable by keyboard, and each comes with a picture or a tabl
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolkit.notebook.widgets.capability_form import CapabilityForm
-    from toolkit.notebook.widgets.provider_setup import ProviderSetup
-    from toolkit.notebook.widgets.run_table import RunTable
-    from toolkit.notebook.widgets.task_dashboard import TaskDashboard
-    from toolkit.notebook.widgets.task_review import TaskReview
-    from toolkit.notebook.widgets.usage_dashboard import UsageDashboard
-    from toolkit.notebook.widgets.workflow_editor import WorkflowEditor
-    from toolkit.notebook.widgets.workflow_graph import WorkflowGraph
+    from toolkit.notebook.widgets.capability_form import CapabilityForm as CapabilityForm
+    from toolkit.notebook.widgets.provider_setup import ProviderSetup as ProviderSetup
+    from toolkit.notebook.widgets.run_table import RunTable as RunTable
+    from toolkit.notebook.widgets.task_dashboard import TaskDashboard as TaskDashboard
+    from toolkit.notebook.widgets.task_review import TaskReview as TaskReview
+    from toolkit.notebook.widgets.usage_dashboard import UsageDashboard as UsageDashboard
+    from toolkit.notebook.widgets.workflow_editor import WorkflowEditor as WorkflowEditor
+    from toolkit.notebook.widgets.workflow_graph import WorkflowGraph as WorkflowGraph
 
 # The module of each widget: a notebook that uses one does not import the others.
 _EXPORTS = {
@@ -29,16 +29,7 @@ _EXPORTS = {
     "WorkflowGraph": "toolkit.notebook.widgets.workflow_graph",
 }
 
-__all__ = [
-    "CapabilityForm",
-    "ProviderSetup",
-    "RunTable",
-    "TaskDashboard",
-    "TaskReview",
-    "UsageDashboard",
-    "WorkflowEditor",
-    "WorkflowGraph",
-]
+__all__ = list(_EXPORTS)
 
 
 def __getattr__(name: str) -> object:
@@ -46,14 +37,7 @@ def __getattr__(name: str) -> object:
 
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value: object = getattr(import_module(_EXPORTS[name]), name)
-    except ModuleNotFoundError as error:
-        from toolkit.notebook.fallback import make_fallback
-
-        if error.name not in ("ipywidgets", "anywidget", "traitlets"):
-            raise
-        return make_fallback(name)  # not cached, so that a later installation takes effect
+    value: object = getattr(import_module(_EXPORTS[name]), name)
     globals()[name] = value
     return value
 

@@ -19,7 +19,7 @@ from toolkit.settings import Settings
 
 
 def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> list[Detail]:
-    """Find the faults of a workflow with the functions that the service itself uses."""
+    """Find the faults of a workflow by the same checks as those of the service."""
     try:
         request = WorkflowCreate.model_validate(body)
     except ValidationError as error:
@@ -40,7 +40,7 @@ def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings)
 
 
 def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
-    """Find the faults in the input of one node, except fields that upstream nodes fill."""
+    """Find the faults in the input of one node; fields that upstream nodes fill may be missing."""
     node = request.nodes[i]
     by_id: dict[str, NodeCreate] = {member.id: member for member in request.nodes}
     try:

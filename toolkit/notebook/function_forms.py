@@ -20,7 +20,7 @@ class OfferedFunctions:
     """The functions that nodes of an editor may call.
 
     Args:
-        known: functions of the client and of the initial workflow; the last wins if names repeat.
+        functions: functions of the client and of the initial workflow; the last of a name wins.
     """
 
     def __init__(self, functions: Iterable[RegisteredFunction]) -> None:
@@ -84,7 +84,7 @@ class OfferedFunctions:
 
 
 def build_form_schema(function: RegisteredFunction) -> JsonObject:
-    """Build the schema of a form: a field for each parameter, which may stay empty for a node.
+    """Build the schema of a form: a field for each parameter; a node can fill an empty field.
 
     >>> def scale(table, factor: float = 2.0): ...
     >>> build_form_schema(RegisteredFunction("scale", "", scale))["properties"]["factor"]

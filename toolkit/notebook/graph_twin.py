@@ -32,7 +32,6 @@ class GraphTwin:
     change would draw the widget again.
 
     Args:
-        id: id of the work, used in names in the page.
         read: function that returns the current workflow and its nodes, or None before they exist.
     """
 
@@ -59,7 +58,7 @@ class GraphTwin:
         self._is_stale = True
 
     def update(self, *, is_over: bool) -> None:
-        """Display changes: at intervals while the workflow runs, and immediately at its end."""
+        """Draw an outdated picture again: at intervals while the work runs, at once at its end."""
         is_early = time.monotonic() < self._due_at and not is_over
         if not self._is_shown or not self._is_stale or is_early:
             return
@@ -73,7 +72,7 @@ class GraphTwin:
         self._due_at = time.monotonic() + min(MAX_PAUSE_S, max(MIN_PAUSE_S, pause_s))
 
     def _draw(self, plot: "Callable[..., Figure] | None") -> dict[str, str]:
-        """Draw SVG, and PNG if a plot function is given; the text is the widget's part."""
+        """Draw the workflow as SVG, and as PNG if a plot function is given, in a MIME bundle."""
         snapshot = self._read()
         if snapshot is None:
             return {"text/html": f'<div class="{self._id}"></div>'}
@@ -93,6 +92,6 @@ class GraphTwin:
 
 def load_plot() -> "Callable[..., Figure]":
     """Load the function that plots a workflow; importing matplotlib takes a while."""
-    from toolkit.display.plots.workflow import draw_workflow_figure
+    from toolkit.display.plots import draw_workflow_figure
 
     return draw_workflow_figure

@@ -8,7 +8,7 @@ import traitlets
 
 from toolkit.contract.money import format_usd
 from toolkit.display.text import format_status, truncate_line
-from toolkit.display.workflow.arrangement import MARGIN, BoxSize
+from toolkit.display.workflow.boxes import MARGIN, BoxSize
 from toolkit.display.workflow.groups import fold_graph, group_nodes
 from toolkit.display.workflow.layers import lay_out_graph
 from toolkit.notebook.widget_base import STATIC

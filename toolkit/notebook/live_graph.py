@@ -167,7 +167,7 @@ class LiveGraph(Panel):
     # The methods below run on the watch's thread, and only set traits.
 
     def _start_watch(self, work: WorkflowRun | Task) -> None:
-        """Watch some work as long as the graph shows it."""
+        """Start to follow some work in the background, as long as the graph shows it."""
         self._background.expect(True)
         self._background.start_feed(lambda: self._watch(work), is_awaited=False)
 
@@ -199,7 +199,7 @@ class LiveGraph(Panel):
                     self._background.expect(False)
 
     def _apply_changes(self, changes: Sequence[Event | TextPiece | BaseModel]) -> None:
-        """Draw all changes together."""
+        """Draw several changes of the work (events, texts, records) at once."""
         if not changes:
             return
         states = dict(self.view.states)
@@ -250,7 +250,7 @@ class LiveGraph(Panel):
             self._task.record = record
 
     def _show_record(self) -> None:
-        """Draw the record as it was last read."""
+        """Draw the graph, the states and the status of the workflow as last read."""
         if self._workflow is None:
             self._show_status()
             return
@@ -298,7 +298,6 @@ class LiveGraph(Panel):
     # The methods below respond to a person: a handler starts them, and a thread runs them.
 
     def _show_details(self) -> None:
-        """Show the details of the chosen node."""
         self._show_status()
         if self._workflow is None or not self.selected:
             self.details.value = render_hint()

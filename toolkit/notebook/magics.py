@@ -1,4 +1,4 @@
-"""The magics of `%load_ext toolkit`: thin sugar over the client; each returns its result.
+"""The magics of `%load_ext toolkit`: each calls the client and returns the result.
 
 All magics use one client and print its name: the variable `toolkit_client` that `%connect` sets,
 otherwise the notebook's own client. If there is no client, the first magic that needs a client
@@ -22,13 +22,12 @@ from toolkit.client import Workflow
 from toolkit.contract.choices import PlannerChoice, ReviewMode
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.key_shapes import looks_like_key
-from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
+from toolkit.contract.run_options import PROVIDER_LISTS, RUN_OPTIONS, RunOptions
 from toolkit.contract.suggestions import ask_meant, suggest_name
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields
-from toolkit.notebook.cell_lines import point_at_cell
+from toolkit.notebook.cell_lines import fill_text, fill_values, point_at_cell
 from toolkit.notebook.completion.matcher import attach_matcher
-from toolkit.notebook.templating import fill_text, fill_values
 from toolkit.profiles.resolution import choose_profile, names_server
 
 if TYPE_CHECKING:
@@ -41,20 +40,21 @@ KEY_VARIABLE = "TOOLKIT_API_KEY"
 
 
 def _make_argument(name: str) -> Callable[[Any], Any]:
-    """Make the argument for an option of a run."""
     kinds = get_args(get_type_hints(RunOptions)[name])
     choices = [word for kind in kinds for word in get_args(kind)]
     flag = f"--{name.replace('_', '-')}"
     words = RUN_OPTIONS[name]
-    if bool in kinds:
+    if bool in kinds and str not in kinds:
         return argument(flag, action="store_true", default=None, help=words)
+    if name in PROVIDER_LISTS:
+        return argument(flag, action="append", help=f"{words}; repeatable")
     return argument(
         flag, type=float if float in kinds else str, choices=choices or None, help=words
     )
 
 
 def _take_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Add several options to a magic, in their order."""
+    """Make a decorator that adds several options to a magic, in their order."""
 
     def take(function: Any) -> Any:
         for option in reversed(options):
@@ -91,7 +91,7 @@ class ToolkitMagics(Magics):
     @argument("name", nargs="?", help="capability to show, such as llm.generate@1; default: all")
     @line_magic
     def capabilities(self, line: str) -> Any:
-        """List the capabilities and their providers."""
+        """List the capabilities and their providers, or show the capability of a name."""
         name = _parse_line(self.capabilities, line).name
         area = self._get_client().capabilities
         return area.get(name) if name else area.list()
@@ -190,7 +190,6 @@ class ToolkitMagics(Magics):
         return self._wait_for(work, arguments)
 
     def _start_task(self, arguments: "Namespace", cell: str) -> Any:
-        """Start a task, or only make its plan."""
         objective = fill_text(cell, self.shell.user_ns).strip()
         limits = {
             "max_cost_usd": arguments.max_cost_usd,
@@ -233,7 +232,7 @@ class ToolkitMagics(Magics):
     @argument("group_by", nargs="*", help=f"columns to group by: {', '.join(USAGE_GROUPS)}")
     @line_magic
     def usage(self, line: str) -> Any:
-        """Show the usage and its cost."""
+        """Print the facts of the client, and return the usage and its cost."""
         groups = _parse_line(self.usage, line).group_by or DEFAULT_GROUPS
         client = self._get_client()
         lines = client.usage.list(groups)
@@ -241,7 +240,10 @@ class ToolkitMagics(Magics):
         return lines
 
     def _get_client(self) -> AnyClient:
-        """Return the chosen client, the notebook's own client, or a new client."""
+        """Return the chosen client, the notebook's own client, or a new client.
+
+        Its variable is printed if the magics used another client before.
+        """
         name, client = find_notebook_client(self.shell.user_ns)
         if client is None:
             name = CLIENT_VARIABLE
@@ -253,7 +255,6 @@ class ToolkitMagics(Magics):
         return client
 
     def _choose_client(self, arguments: "Namespace") -> AnyClient | None:
-        """Return the client that the options of `%connect` choose, or None without options."""
         is_local = arguments.sandbox or arguments.data_dir is not None
         if is_local + bool(arguments.base_url or arguments.profile) + bool(arguments.client) > 1:
             raise UsageError(
@@ -273,7 +274,7 @@ class ToolkitMagics(Magics):
         return AnyClient.local(arguments.data_dir, sandbox=arguments.sandbox) if is_local else None
 
     def _wait_for(self, work: Any, arguments: "Namespace") -> Any:
-        """Wait for work; set the result variable even if the work fails."""
+        """Store work in the result variable; then wait for it, unless `--no-wait` is given."""
         self._store_result(work, arguments)
         return work if arguments.no_wait else work.wait(progress=not arguments.quiet)
 
@@ -286,7 +287,7 @@ class ToolkitMagics(Magics):
 
 
 def find_notebook_client(names: Mapping[str, Any]) -> tuple[str, AnyClient | None]:
-    """Find the client that the magics use, and its variable.
+    """Find the client that the magics use, and its variable; ("", None) without a client.
 
     It is the client that `%connect` chose, otherwise the notebook's own: `client`, or the newest.
 
@@ -303,7 +304,7 @@ def find_notebook_client(names: Mapping[str, Any]) -> tuple[str, AnyClient | Non
 
 
 def find_main_field(schema: dict[str, Any]) -> str:
-    """Return the field that a cell fills: the first required field, otherwise the first field."""
+    """Return the field that a cell fills, the first required or the first; reject no fields."""
     names = [*schema.get("required", ()), *schema.get("properties", ())]
     if not names:
         raise UsageError("this capability takes no input; leave the cell empty")

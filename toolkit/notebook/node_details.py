@@ -20,7 +20,7 @@ class NodeTexts:
         self._texts: dict[str, str] = {}
 
     def add(self, piece: TextPiece) -> None:
-        """Add a piece to its node's text."""
+        """Add a piece to the text of the node that writes it, or begin the text again."""
         before = "" if piece.restarts else self._texts.get(piece.node_id, "")
         self._texts[piece.node_id] = (before + piece)[-MAX_TEXT_CHARACTERS:]
 
@@ -29,7 +29,7 @@ class NodeTexts:
         self._texts.pop(node_id, None)
 
     def clear(self) -> None:
-        """Drop all texts."""
+        """Drop the texts of all nodes."""
         self._texts.clear()
 
     def describe(self, node_id: str) -> str:

@@ -20,14 +20,14 @@ CLIENT = ("toolkit.client._sync.client", "Client")
 
 
 def render_record(record: "Record") -> str:
-    """Render a record as HTML."""
+    """Render a record of the API as an HTML table of its fields."""
     facts = record.model_dump(mode="json", by_alias=True)
     title = f"{type(record).__name__} {facts.pop('id', '')}".strip()
     return html.fit_cell(html.render_facts(title, facts))
 
 
 def print_record(record: "Record", printer: Any, cycle: bool) -> None:
-    """Print a record as text."""
+    """Write a record of the API as text to the pretty printer of IPython."""
     if cycle:
         printer.text("…")
         return

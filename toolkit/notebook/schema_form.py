@@ -34,7 +34,7 @@ def holds_a_key(text: str) -> bool:
 def guard_control(
     control: Any, tell: ShowMessage, is_key: Callable[[str], bool] = holds_a_key
 ) -> Any:
-    """Clear a text control immediately if a key is typed or pasted into it.
+    """Make a text control clear itself if a key is typed or pasted into it; return it.
 
     Otherwise the saved notebook would contain the key.
     """
@@ -49,7 +49,7 @@ def guard_control(
 
 
 class FormField:
-    """A member of an object: its control, its help, and its value."""
+    """A field of a form, for a member of an object: its control, its help, and its value."""
 
     def __init__(self, name: str, schema: JsonObject, required: bool, tell: ShowMessage) -> None:
         self.name = name
@@ -70,7 +70,6 @@ class FormField:
         return str(self._schema.get("type", "readable"))
 
     def _build_control(self, label: str, tell: ShowMessage) -> Any:
-        """Build the control that fits the schema."""
         schema, default = self._schema, self.default
         kind = schema.get("type")
         if "enum" in schema:
@@ -157,11 +156,7 @@ class FormField:
 
 
 class SchemaForm(ipywidgets.VBox):
-    """A form made from the JSON schema of an object.
-
-    Attributes:
-        fields: form fields by name.
-    """
+    """A form made from the JSON schema of an object."""
 
     def __init__(self, schema: JsonObject, tell: ShowMessage) -> None:
         required = list_required_fields(schema)
@@ -216,7 +211,6 @@ def _render_fault(fault: str) -> str:
 
 
 def _remove_null(schema: JsonObject) -> tuple[JsonObject, bool]:
-    """Return a schema without null among its choices, and whether null is allowed."""
     choices = [choice for choice in _as_list(schema.get("anyOf")) if isinstance(choice, dict)]
     variants = [choice for choice in choices if choice.get("type") != "null"]
     if len(variants) == 1:

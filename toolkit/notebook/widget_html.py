@@ -7,7 +7,7 @@ from html import escape
 
 from toolkit.client import Artifact
 from toolkit.display import text
-from toolkit.display.records.attempt_view import ShownArtifact
+from toolkit.display.records.attempts import ShownArtifact
 from toolkit.display.records.html import IGNORED_BY_MATHJAX
 
 NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
@@ -81,7 +81,7 @@ def render_line(pairs: Mapping[str, object]) -> str:
 
 
 def render_literally(html: str) -> str:
-    """Wrap HTML with dollar amounts, because front ends typeset text between two dollar signs.
+    """Wrap HTML so that front ends do not typeset text between two dollar signs as a formula.
 
     >>> render_literally("$1 or $2")
     '<div class="mathjax_ignore tex2jax_ignore">$1 or $2</div>'

@@ -4,26 +4,46 @@ Every logger of the process goes through the same pipeline, uvicorn's and the li
 """
 
 import logging
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
 import structlog
 from pydantic_core import to_json
 
+from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.money import to_wire_usd
 from toolkit.engine.observer import ObservedJob, Observer
-from toolkit.observability.redaction import redact_text
-from toolkit.observability.repeat_filter import RepeatFilter
 from toolkit.server.middleware.telemetry import HttpExchange
 
+WINDOW_S = 60.0
+MAX_TRACKED_LINES = 1_000
+# These loggers need every line, even repeats.
+UNFILTERED_LOGGERS = ("toolkit.served",)
+# Libraries log other systems' faults, which are no errors of this process, and need no frames.
+LIBRARY_LOGGERS = ("opentelemetry", "urllib3")
+_VARYING_PARTS = re.compile(r"0x[0-9a-f]+|\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b|\d+")
+REDACTED = "[redacted]"
+_BEARER = re.compile(r"\b(bearer|basic)\s+[^\s\"',;]+", re.I)
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
+_WORD = re.compile(r"[^\s\"'`,;:()\[\]{}<>=&?|]+")
+# An id that the service made. None of these prefixes is a key's.
+_OWN_ID = re.compile(rf"(?:{'|'.join(Prefix)})_[0-7][0-9a-hjkmnp-tv-z]{{25}}")
+# A word that is no address: most values of our own lines, such as states and paths.
+_SINGLE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
+_MAX_CLEAN_TEXTS, _MAX_CLEAN_CHARS = 1_000, 64
+# Short texts without anything to redact, because lines repeat the same few. None of them is a
+# secret, so they may stay in memory.
+_clean_texts: set[str] = set()
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-
 _ROOT_LOGGER = "toolkit"
 _SERVED_LOGGER = "toolkit.served"
 _PLAIN_TYPES = frozenset({bool, int, float})  # nothing to redact
@@ -36,6 +56,109 @@ _ORIGIN_FLAGS = [
 ]
 _UNAUTHORIZED = 401
 _PEER_LOGGED_STATUSES = frozenset({_UNAUTHORIZED, 403, 429})
+
+
+@dataclass
+class _RepeatedLine:
+    """A written line: its time, and the number of repeats left out since."""
+
+    record: logging.LogRecord
+    since: float
+    repeats: int = 0
+
+
+class RepeatFilter(logging.Filter):
+    """A filter that passes the first of several like lines, and reports the number of repeats.
+
+    The number comes with the next such line after `WINDOW_S` seconds; or with any other line, once
+    the condition has been over for that long; or at the end.
+    """
+
+    def __init__(self, handler: logging.Handler) -> None:
+        super().__init__()
+        self._handler = handler
+        self._seen_lines: dict[tuple[str, int, str], _RepeatedLine] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Check whether a line is to be written."""
+        if record.name in UNFILTERED_LOGGERS:
+            return True
+        if record.name.startswith(LIBRARY_LOGGERS) and record.levelno > logging.WARNING:
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+            record.exc_info = None
+        now = time.monotonic()
+        self._report_older(now - WINDOW_S)
+        key = (record.name, record.levelno, _compute_line_kind(record))
+        line = self._seen_lines.get(key)
+        if line is not None:
+            line.repeats += 1
+            return False
+        if len(self._seen_lines) < MAX_TRACKED_LINES:
+            self._seen_lines[key] = _RepeatedLine(record, now)
+        return True
+
+    def close(self) -> None:
+        """Report the repeats that have not been reported yet."""
+        self._report_older(time.monotonic())
+
+    def _report_older(self, than: float) -> None:
+        old_keys = [key for key, condition in self._seen_lines.items() if condition.since <= than]
+        for key in old_keys:
+            condition = self._seen_lines.pop(key)
+            if condition.repeats:
+                self._handler.emit(_build_summary(condition))
+
+
+def _compute_line_kind(record: logging.LogRecord) -> str:
+    """Compute the common part of similar lines, without the varying parts."""
+    lines = record.getMessage().splitlines() or [""]
+    error = record.exc_info[0].__qualname__ if record.exc_info and record.exc_info[0] else ""
+    return f"{error} {_VARYING_PARTS.sub('#', lines[0])}"
+
+
+def _build_summary(condition: _RepeatedLine) -> logging.LogRecord:
+    """Build the line again, with the number of repeats that were left out."""
+    record = condition.record
+    text = (record.getMessage().splitlines() or [""])[0]
+    return logging.makeLogRecord(
+        {
+            "name": record.name,
+            "levelno": record.levelno,
+            "levelname": record.levelname,
+            "msg": "%s (repeated %d times within %d s)",
+            "args": (text, condition.repeats, round(time.monotonic() - condition.since)),
+        }
+    )
+
+
+def redact_text(text: str) -> str:
+    """Redact likely keys and addresses; return one line of printable characters.
+
+    >>> redact_text("the key sk-abc123 of ada@example.org was refused")
+    'the key [redacted] of [redacted] was refused'
+    """
+    if text in _clean_texts or _OWN_ID.fullmatch(text):
+        return text
+    redacted = _redact_anew(text)
+    if redacted == text and len(text) <= _MAX_CLEAN_CHARS:
+        if len(_clean_texts) >= _MAX_CLEAN_TEXTS:
+            _clean_texts.clear()
+        _clean_texts.add(text)
+    return redacted
+
+
+def _redact_anew(text: str) -> str:
+    if _SINGLE_WORD.fullmatch(text):
+        return REDACTED if looks_like_key(text) else text
+    text = _EMAIL.sub(REDACTED, _BEARER.sub(REDACTED, text))
+    text = _WORD.sub(_redact_word, text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _redact_word(word: re.Match[str]) -> str:
+    return REDACTED if looks_like_key(word[0]) else word[0]
 
 
 class LogObserver(Observer):
@@ -61,7 +184,7 @@ class LogObserver(Observer):
 
     @contextmanager
     def request(self, exchange: HttpExchange) -> Iterator[None]:
-        """Log one exchange when it ends."""
+        """Log one HTTP exchange (a request and its answer) when it ends."""
         began = time.perf_counter()
         try:
             yield
@@ -122,7 +245,7 @@ def _build_job_fields(observed: ObservedJob) -> dict[str, object]:
 
 @contextmanager
 def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Iterator[None]:
-    """Have all loggers write to a stream in one format, until this is left.
+    """Have all loggers write to a stream in one format, until the block ends.
 
     Args:
         form: `auto` is text on a terminal and JSON elsewhere.
@@ -152,7 +275,7 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
 
 
 def is_json_format(stream: TextIO, form: LogFormat) -> bool:
-    """Check whether the lines on a stream are JSON."""
+    """Check whether lines on a stream are JSON; by `auto` they are, except on a terminal."""
     return form == "json" or (form == "auto" and not stream.isatty())
 
 
@@ -164,15 +287,16 @@ class _LineFormatter(logging.Formatter):
         self._render = _build_renderer(stream, form)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a line."""
+        """Format a record as one line, with likely secrets redacted."""
         fields: object = record.msg
         if not isinstance(fields, dict):
             fields = {"event": record.getMessage(), **_describe_exception(record)}
-        line = {
-            name: value if type(value) in _PLAIN_TYPES else _redact_value(value)
-            for name, value in fields.items()
-            if value is not None
-        }
+        line: dict[str, object] = {}
+        for name, value in fields.items():
+            if type(value) is str:  # as most are
+                line[name] = redact_text(value)
+            elif value is not None:
+                line[name] = value if type(value) in _PLAIN_TYPES else _redact_value(value)
         line["level"] = record.levelname.lower()
         line["logger"] = record.name
         at = datetime.fromtimestamp(record.created, UTC)
@@ -189,7 +313,7 @@ def _build_renderer(stream: TextIO, form: LogFormat) -> Callable[[dict[str, Any]
 
 
 def _describe_exception(record: logging.LogRecord) -> dict[str, object]:
-    """Return the class and the frames of an exception: its text may hold anything."""
+    """Return the class and the frames of an exception, but not its text: it may hold a secret."""
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         return {}

@@ -3,21 +3,29 @@
 Labels have few values: registered names, and the contract's names. No ids, no caller's text.
 """
 
+import asyncio
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
+import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.job_record import AttemptRecord
 from toolkit.engine.observer import GateState, ObservedJob, Observer
 from toolkit.plugins import Vendor
+from toolkit.server.listening import bind_socket
 from toolkit.server.middleware.telemetry import HttpExchange
 
 NO_PROVIDER = "none"
@@ -33,7 +41,6 @@ class MetricsObserver(Observer):
     """An observer that keeps a server's counters, histograms and gauges.
 
     Attributes:
-        registry: the registry to serve.
         gate_states: returns the state of the engine's connections; empty without an engine.
     """
 
@@ -85,7 +92,7 @@ class MetricsObserver(Observer):
 
     @contextmanager
     def request(self, exchange: HttpExchange) -> Iterator[None]:
-        """Count and time one exchange."""
+        """Count and time one HTTP exchange (a request and its answer)."""
         began = time.perf_counter()
         self._live_gauges.exchanges.add(exchange)
         try:
@@ -146,7 +153,7 @@ class _LiveGauges(Collector):
     jobs: dict[str, ObservedJob] = field(default_factory=dict)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the current gauges."""
+        """Yield the gauges with their current values, for a scrape by Prometheus."""
         exchanges = list(self.exchanges)
         streams = sum(exchange.streaming for exchange in exchanges)
         states = Tally(observed.job.status for observed in self.jobs.values())
@@ -169,3 +176,40 @@ class _LiveGauges(Collector):
             for key, value in values.items():
                 gauge.add_metric(key, value)
             yield gauge
+
+
+@asynccontextmanager
+async def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
+    """Serve the metrics of a registry over HTTP, until the block ends.
+
+    Args:
+        port: port number; 0 picks any free port.
+
+    Yields:
+        the URL to scrape.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` if the address is in use.
+    """
+
+    async def show_metrics(_request: Request) -> Response:
+        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    listener = bind_socket(host, port, purpose="metrics")
+    config = uvicorn.Config(
+        Starlette(routes=[Route("/metrics", show_metrics)]),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    # Not `serve`, which would install signal handlers.
+    serving = asyncio.create_task(server._serve(sockets=[listener]), name="metrics")
+    try:
+        yield f"http://{host}:{listener.getsockname()[1]}/metrics"
+    finally:
+        server.should_exit = True
+        await serving

@@ -11,8 +11,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Engine
 from toolkit.engine.observer import CompositeObserver, combine_spans
 from toolkit.observability.logs import LogFormat, LogLevel, LogObserver, configure_logging
-from toolkit.observability.metrics import MetricsObserver
-from toolkit.observability.metrics_server import serve_metrics
+from toolkit.observability.metrics import MetricsObserver, serve_metrics
 from toolkit.server.middleware.telemetry import HttpExchange
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class ServerObserver(CompositeObserver):
         self._engine_facts: dict[str, object] = {}
 
     def request(self, exchange: HttpExchange) -> AbstractContextManager[object]:
-        """Observe one exchange."""
+        """Observe one HTTP exchange (a request and its answer) by each of the observers."""
         return combine_spans(observer.request(exchange) for observer in self._observers_of_both)
 
     async def attach_engine(self, engine: Engine) -> None:
@@ -76,11 +75,11 @@ class ServerObserver(CompositeObserver):
 
 @asynccontextmanager
 async def observe_server(options: ObservabilityOptions) -> AsyncIterator[ServerObserver]:
-    """Observe a server until this is left.
+    """Set up logs, and metrics and traces if asked for, until the block ends; yield the observer.
 
     Raises:
-        RequestError: `INVALID_REQUEST` when traces are wanted and the extra is not installed.
-        ServiceError: `UNAVAILABLE` when the port for metrics is taken.
+        RequestError: `INVALID_REQUEST` if traces are wanted and the extra is not installed.
+        ServiceError: `UNAVAILABLE` if the port for metrics is in use.
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(configure_logging(sys.stderr, options.log_format, options.log_level))

@@ -34,7 +34,7 @@ _TOKEN_FIELDS = ("input_tokens", "output_tokens")
 
 
 class TraceObserver(Observer):
-    """An observer that makes spans.
+    """An observer that makes OpenTelemetry spans.
 
     Ids decide the parent of a job or a call, because the nodes of a workflow share one context, in
     which none of their spans can be current.
@@ -81,7 +81,7 @@ class TraceObserver(Observer):
 
     @contextmanager
     def watch_workflow(self, watched: WatchedWorkflow) -> Iterator[None]:
-        """Trace a workflow."""
+        """Record a span for a workflow until the block ends."""
         workflow_id = watched.workflow.id
         with self._open_span("invoke_workflow", workflow_id) as span:
             try:
@@ -103,7 +103,7 @@ class TraceObserver(Observer):
 
     @contextmanager
     def watch_job(self, observed: ObservedJob) -> Iterator[None]:
-        """Trace a job."""
+        """Record a span for a job until the block ends."""
         parent = self._open_spans.get(observed.job.workflow_id or "")
         with self._open_span(f"job {observed.job.capability}", observed.job.id, parent) as span:
             try:

@@ -50,12 +50,12 @@ class _SchemaModel(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *_args: Any, **_options: Any) -> dict[str, Any]:
-        """Return the JSON schema."""
+        """Return the JSON schema that the model was built from, whatever the arguments."""
         return cls.document
 
 
 def describe_capabilities(capabilities: Iterable[Capability]) -> list[dict[str, Any]]:
-    """Describe capabilities as plain documents."""
+    """Describe capabilities as JSON values, for another process."""
     return [_describe_capability(capability) for capability in capabilities]
 
 
@@ -149,7 +149,7 @@ def build_model(schema: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def _read_type(described: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Read the annotation of a field, and its limits."""
+    """Return the Python type and the limits of a field in a JSON schema; `Any` if unclear."""
     if "enum" in described:
         return Literal[tuple(described["enum"])], {}
     ways = [way for way in described.get("anyOf", ()) if way.get("type") != "null"]

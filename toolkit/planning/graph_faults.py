@@ -24,17 +24,17 @@ class GraphNode(Protocol):
 
     @property
     def id(self) -> str:
-        """Its id in the graph."""
+        """The id of the node in the graph."""
 
     @property
     def depends_on(self) -> list[str]:
-        """The ids of the nodes before it."""
+        """The ids of the nodes that must complete before this node starts."""
 
 
 def find_graph_faults(
     nodes: Sequence[GraphNode], *, max_nodes: int, max_edges: int
 ) -> list[Detail]:
-    """Find every fault of a graph's size, ids and edges; only the size of a large graph is checked.
+    """Find the faults of a graph's size or, if that is right, of its ids and edges.
 
     >>> from toolkit.contract.plans import PlanNode
     >>> loop = [PlanNode(id="a", capability="x", depends_on=["a"])]
@@ -123,7 +123,10 @@ def _is_ordered(nodes: Sequence[GraphNode]) -> bool:
 
 
 def build_digraph(nodes: Sequence[GraphNode]) -> "nx.DiGraph[str]":
-    """Build the graph of nodes, edges pointing from a dependency to its dependent."""
+    """Build the graph of nodes, with edges from a dependency to its dependent.
+
+    Dependencies on unknown nodes or on the node itself are left out.
+    """
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph()
@@ -147,8 +150,6 @@ def find_input_faults(
     """Find where an input breaks a capability's schema; fields that upstream fills may be missing.
 
     Args:
-        capability: capability that takes the input.
-        fields: input to check.
         fillable: fields that upstream can fill.
         path: path of the input in the request.
         uncertain_fields: fields that only optional nodes can fill, which may fail.

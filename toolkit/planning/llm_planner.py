@@ -79,7 +79,7 @@ _NUMBER: JsonObject = {"type": "number"}
 
 @dataclass(frozen=True, slots=True)
 class FailedTry:
-    """An answer that was no plan, and all its faults."""
+    """A model's earlier answer that was no valid plan, with all its faults."""
 
     text: str
     faults: Sequence[Detail]
@@ -90,8 +90,6 @@ class ModelRequest:
     """The request to a model for a plan.
 
     Attributes:
-        objective: the person's objective.
-        capabilities: the capabilities that a plan may use.
         connected: the ids of the capabilities that could run now.
         artifacts: the media types of the artifacts that the objective names, by artifact id.
         voices: the ids of the account's own voices, by name.
@@ -110,7 +108,6 @@ def build_planner_input(
     """Build the input of `llm.generate` that asks for a plan; it is the same for equal arguments.
 
     Args:
-        request: the objective, with the capabilities to plan with.
         failed: the answers so far, for the model to repair.
         max_tokens: maximum length of the answer, reasoning included.
     """
@@ -223,7 +220,7 @@ def load_examples() -> tuple[dict[str, Any], ...]:
 
 
 def _write_examples(offered: frozenset[str]) -> list[str]:
-    """Write the examples that use only capabilities that are offered."""
+    """Format the examples of the prompt that use only capabilities that are offered."""
     return [
         f"Example. {example['objective']}\n{json.dumps(example['plan'], ensure_ascii=False)}"
         for example in load_examples()
@@ -234,7 +231,10 @@ def _write_examples(offered: frozenset[str]) -> list[str]:
 def _describe_plannable(
     capabilities: Sequence[Capability], connected: frozenset[str]
 ) -> dict[str, str]:
-    """Write a line for each capability that fits, by its id: with its fields, if all fit so."""
+    """Write a line of JSON for each capability, by its id, within the limit of the catalogue.
+
+    If the lines are too long, all omit their fields, and then the last lines are dropped.
+    """
     lines: dict[str, str] = {}
     for is_full in (True, False):
         lines = {
@@ -275,7 +275,7 @@ def describe_capability(
 
 
 def _shorten_schema(part: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """Shorten a field's schema to the rules for its value."""
+    """Shorten a field's schema to the rules for its value, with a reference replaced."""
     reference = str(part.get("$ref", "")).rpartition("/")[2]
     target = root.get("$defs", {}).get(reference, {}) if reference else {}
     short = {key: value for key, value in {**target, **part}.items() if key in _SCHEMA_WORDS}
@@ -285,7 +285,7 @@ def _shorten_schema(part: dict[str, Any], root: dict[str, Any]) -> dict[str, Any
 
 
 def _write_request(request: ModelRequest, failed: Sequence[FailedTry]) -> str:
-    """Write the task of the model: to plan, or to repair its last answer."""
+    """Compose the task for the model: to plan, or to repair its last answer."""
     _, objective = fence(request.objective, "objective")
     parts = [f"Plan this objective:\n{objective}"]
     if request.artifacts:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import Detail
 from toolkit.contract.plans import Expect, Missing, PlanNode, PlanReading
-from toolkit.planning.capability_index import CapabilityIndex
+from toolkit.planning.capability_kinds import CapabilityIndex
 from toolkit.planning.graph_faults import build_digraph
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
@@ -58,13 +58,11 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class PlanReply:
-    """A reply as it was read.
+    """The reply of a model that plans, as far as it could be parsed.
 
     Attributes:
-        nodes: its nodes, in the order of the reply.
         quotes: the words of the objective that each node serves; may be empty.
         deliverables: the ids of the requested nodes, the main deliverable first.
-        gaps: the parts of the objective that no capability can do.
         question: the question to the person; empty if there is no question.
     """
 
@@ -77,7 +75,7 @@ class PlanReply:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A plan as it was read from a reply, and all its faults."""
+    """A plan that was read from a reply, and all its faults; with faults, the plan is empty."""
 
     draft: PlanDraft
     faults: list[Detail]
@@ -87,10 +85,7 @@ def read_plan_reply(text: str, objective: str, view: PlannerView, rules: PlanRul
     """Read the plan in a reply; an invalid reply gives faults, not an exception.
 
     Args:
-        text: the reply.
         objective: the person's objective, whose words each node quotes.
-        view: the capabilities and connections to plan with.
-        rules: the rules of a valid plan.
     """
     nothing = PlanDraft(nodes=[])
     try:
@@ -114,10 +109,9 @@ def read_plan_reply(text: str, objective: str, view: PlannerView, rules: PlanRul
 
 
 def load_document(text: str, keys: frozenset[str] = frozenset()) -> JsonObject:
-    """Load the last JSON object in a text, with or without words or other objects around it.
+    """Load the last JSON object in a text, which may have words or an object around it.
 
     Args:
-        text: the text.
         keys: names of members; the object has at least one of these, if any are given.
 
     Raises:
@@ -216,7 +210,7 @@ class _ReplyReader:
         self._faults: list[Detail] = []
 
     def read(self, document: JsonObject) -> tuple[PlanReply, list[Detail]]:
-        """Read a reply; a part that cannot be read becomes empty."""
+        """Read a reply; a part that cannot be read becomes empty and adds a fault."""
         raw_nodes = _read_list(document.get("nodes"))
         nodes = [self._read_node(raw, i) for i, raw in enumerate(raw_nodes)]
         quotes = [_read_line(raw.get("quote")) for raw in raw_nodes if isinstance(raw, dict)]
@@ -266,14 +260,14 @@ class _ReplyReader:
 
 
 def _read_list(raw: Json) -> list[Json]:
-    """Read a list, which may be a single value or nothing."""
+    """Return a list as it is, a single value in a list, or [] for None or an empty text."""
     if raw is None or raw == "":
         return []
     return raw if isinstance(raw, list) else [raw]
 
 
 def _read_line(raw: Json) -> str:
-    """Read a text as one line."""
+    """Convert a value to one line of text, without control characters."""
     text = raw if isinstance(raw, str) else "" if raw is None else str(raw)
     return " ".join(_CONTROL_CHARACTERS.sub(" ", text).split())
 
@@ -356,7 +350,7 @@ def _cast(value: Json, kind: str) -> Json:
 
 
 def _read_expect(raw: Json) -> Expect | None:
-    """Read the expectations of a result; an expectation that cannot be counted is left out."""
+    """Read the countable expectations of a result, leaving out others; None if no one is left."""
     members = dict(raw) if isinstance(raw, dict) else {}
     for row in raw if isinstance(raw, list) else ():
         if isinstance(row, dict) and isinstance(row.get("measure"), str):
@@ -374,7 +368,7 @@ def _read_expect(raw: Json) -> Expect | None:
 
 
 def _find_gap_faults(gaps: Sequence[Gap], rules: PlanRules) -> list[Detail]:
-    """Find capabilities that the reply calls missing and that are available."""
+    """Find the capabilities that a reply calls missing although they are available."""
     faults = []
     for i, gap in enumerate(gaps):
         capability = rules.capabilities.get(gap.capability)
@@ -392,9 +386,9 @@ def _find_artifact_faults(
     faults = []
     for i, node in enumerate(nodes):
         capability = rules.capabilities.get(node.capability)
-        for field, binding in capability.accepts.items() if capability else ():
-            value = node.input.get(field)
-            if binding.mode == "artifact" and isinstance(value, str) and value not in objective:
+        for field, value in node.input.items():
+            named = capability.list_artifacts({field: value}).values() if capability else ()
+            if any(artifact_id not in objective for artifact_id in named):
                 reason = "an artifact is named here that the objective does not name"
                 faults.append(Detail(f"nodes.{i}.input.{field}", reason))
     return faults

@@ -26,15 +26,13 @@ class PlannerView:
 
 @dataclass(frozen=True)
 class PlanDraft:
-    """A plan before it has an id and a price.
+    """A plan as a planner makes it, before it is given an id and a price.
 
     Attributes:
         nodes: nodes, dependencies before dependents; the last sink is the main deliverable.
         missing: unavailable capabilities, each with the ids of the providers that would enable it,
             the default provider first.
-        rationale: reasons for the plan, in a few sentences.
         deliverables: requested nodes, in the order they were named.
-        reading: understood share of the objective.
         question: question that a person must answer first, or None.
     """
 
@@ -52,5 +50,5 @@ class PlanDraft:
 
     @property
     def missing_connections(self) -> tuple[str, ...]:
-        """The ids of the providers, any of which would help."""
+        """The ids of the providers whose connection would enable a missing capability."""
         return tuple(dict.fromkeys(chain(*(gap.any_of for gap in self.missing))))

@@ -43,9 +43,7 @@ def find_plan_faults(
     """Find every fault of a plan; a plan without faults can run.
 
     Args:
-        nodes: nodes of the plan.
         deliverables: ids of the nodes whose results were requested.
-        rules: rules to validate the plan against.
 
     Returns:
         the path of each fault (`nodes.3.input.width`), and a sentence.
@@ -153,13 +151,10 @@ def _find_edge_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list[Detai
 def explain_idle_edge(
     node: PlanNode, capability: Capability, producers: Mapping[str, Capability], upstream: str
 ) -> str | None:
-    """Explain why a dependent uses nothing of an upstream node; returns None if it does.
+    """Explain why a node uses nothing of an upstream node; returns None if it uses a result.
 
     Args:
-        node: dependent node.
-        capability: capability of the dependent.
         producers: capabilities of all its upstream nodes, by node id, in `depends_on` order.
-        upstream: id of the upstream node.
     """
     producer = producers[upstream]
     takers = {
@@ -176,8 +171,10 @@ def explain_idle_edge(
     ids = list(producers)
     later = [producers[node_id] for node_id in ids[ids.index(upstream) + 1 :]]
     for name, binding in free.items():
-        # Texts are joined; only the last artifact is used.
-        if binding.mode == "text" or not any(source.can_fill(capability, name) for source in later):
+        # Texts and lists take all; of other fields, only the last artifact is used.
+        if binding.mode in ("text", "artifacts") or not any(
+            source.can_fill(capability, name) for source in later
+        ):
             return None
     names = ", ".join(f"`{name}`" for name in free)
     return f"`{upstream}` feeds nothing: {names} of `{node.id}` is filled by a later node"

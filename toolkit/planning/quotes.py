@@ -51,7 +51,7 @@ class QuotedText:
         ]
 
     def _find(self, letters: str, start: int) -> int | None:
-        """Find letters that begin and end at word edges, in scripts with spaces between words."""
+        """Find letters, as whole words in scripts with spaces; return their place, or None."""
         at = self._letters.find(letters, start)
         while at >= 0:
             if self._is_edge(at) and self._is_edge(at + len(letters)):

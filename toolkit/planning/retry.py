@@ -6,8 +6,7 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.tasks import RecommendedAction
 from toolkit.planning.capability_kinds import find_instructed_field, find_role_field, is_field_valid
-from toolkit.planning.review.evidence import Evidence, vary_seed
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, ReviewIssue, vary_seed
 from toolkit.plugins.fencing import fence_text
 
 # Temporary failures that made nothing: the same call may succeed later.
@@ -39,8 +38,6 @@ def make_action(
     that an earlier change did not fix goes to another provider at once.
 
     Args:
-        item: evidence of the node.
-        issues: issues that the node is blamed for.
         attempt: number of earlier reviews.
     """
     changes: JsonObject = {}
@@ -82,15 +79,13 @@ def make_asked_actions(
     constraints: JsonObject,
     attempt: int,
 ) -> list[RecommendedAction]:
-    """Make the actions of a person's retry; returns an empty list if nothing would change.
+    """Make the actions of a retry that a person asks for; empty if nothing would change.
 
     Without constraints, the actions are for the nearest nodes at or before `node_id` that can take
     the remarks or be changed in another way.
 
     Args:
         evidence: evidence of all nodes, dependencies before dependents.
-        node_id: id of the node to run again.
-        remarks: faults that the person reports.
         constraints: input members to set on that node.
         attempt: number of earlier reviews.
     """
@@ -113,7 +108,7 @@ def make_asked_actions(
 
 
 def tell_remarks(evidence: Sequence[Evidence], action: RecommendedAction) -> RecommendedAction:
-    """Add a person's remarks, which the evidence now includes, to the action's request."""
+    """Add a person's remarks to the node's input in a `retry` action; keep another action as is."""
     item = next(entry for entry in evidence if entry.node.id == action.node_id)
     field = find_instructed_field(item.capability)
     if action.action != ASKED or not item.remarks or field is None:
@@ -136,7 +131,10 @@ def _make_asked(
 def _find_nearest(
     items: Mapping[str, Evidence], start: str, make: Callable[[Evidence], RecommendedAction | None]
 ) -> list[RecommendedAction]:
-    """Make actions for the nearest nodes at or before `start`, the farthest node first."""
+    """Make actions for the nearest nodes at or before `start` for which `make` returns one.
+
+    Dependencies come first.
+    """
     actions: dict[str, RecommendedAction] = {}
     ahead, seen = [start], {start}
     while ahead:
@@ -152,7 +150,7 @@ def _find_nearest(
 
 
 def add_instructions(item: Evidence, instructions: Sequence[str]) -> str:
-    """Write a node's request: its brief, the instructions of reviews, and a person's remarks.
+    """Compose a node's request from its brief, the instructions of reviews, and a person's remarks.
 
     The remarks are fenced by tags, because they are not the brief's own words. If the remarks do
     not fit into the field, the oldest are left out.
@@ -175,8 +173,8 @@ def add_instructions(item: Evidence, instructions: Sequence[str]) -> str:
 
 
 def _instruct(item: Evidence, sentences: Sequence[str]) -> list[str]:
-    """Return the sentences that fit into the node's objective."""
-    field = find_role_field(item.capability, "objective")
+    """Return the sentences that can be added to the node's instruction within its limits."""
+    field = find_instructed_field(item.capability)
     if field is None:
         return []
     text = str(item.node.input.get(field, item.brief))
@@ -184,14 +182,16 @@ def _instruct(item: Evidence, sentences: Sequence[str]) -> list[str]:
 
 
 def _vary(item: Evidence, attempt: int) -> tuple[JsonObject, list[str]]:
-    """Find a change that makes the same request come out differently."""
+    """Return another seed, or an instruction to word the result in another way."""
     if changes := vary_seed(item, attempt):
         return changes, []
+    if find_role_field(item.capability, "objective") is None:
+        return {}, []
     return {}, _instruct(item, [f"This is attempt {attempt + 2}: word it in another way."])
 
 
 def _vary_speed(item: Evidence) -> JsonObject:
-    """Find another speed for speech that has neither another provider nor a seed."""
+    """Return a slightly lower speed for speech, or nothing if the node takes no such speed."""
     speed = item.node.input.get("speed", 1.0)
     slower = round(speed - _SPEED_STEP, 2) if isinstance(speed, int | float) else speed
     return {"speed": slower} if _is_valid(item, "speed", slower) else {}

@@ -14,12 +14,10 @@ from pydantic import TypeAdapter
 
 from toolkit.contract.plans import Constraints, PlanNode
 from toolkit.planning.capability_documents import describe_capabilities, rebuild_capabilities
-from toolkit.planning.keywords.planner import make_plan
 from toolkit.planning.model_reply import ReadPlan, read_plan_reply
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
-from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, ReviewIssue
 from toolkit.planning.review.judge import JudgeBrief, Judgement, read_answer
 from toolkit.planning.review.reviewer import find_issues
 from toolkit.plugins import Blob, Capability
@@ -37,12 +35,13 @@ _CACHED_DOCUMENTS = 64
 def prepare_worker() -> None:
     """Import and compile everything that a first plan and a first review need."""
     import toolkit.planning.review.node_checks  # noqa: F401 - slow to import
+    from toolkit.planning.keywords.planner import make_plan
 
     make_plan("A poem about tides", Constraints(), PlannerView((), frozenset(), {}))
 
 
 def write_view(view: PlannerView) -> str:
-    """Write a view as JSON."""
+    """Convert a planner's view of an account to JSON text."""
     return json.dumps(
         {
             "capabilities": describe_capabilities(view.capabilities),
@@ -63,7 +62,7 @@ def _read_view(text: str) -> PlannerView:
 
 
 def write_rules(rules: PlanRules) -> str:
-    """Write the rules of plans as JSON."""
+    """Convert the rules that plans are validated against to JSON text."""
     unique = {id(capability): capability for capability in rules.capabilities.values()}
     places = {key: n for n, key in enumerate(unique)}
     return json.dumps(
@@ -90,6 +89,8 @@ def _read_rules(text: str) -> PlanRules:
 
 def plan_objective(objective: str, constraints: str, view: str) -> bytes:
     """Plan an objective by keywords, and return the draft as JSON."""
+    from toolkit.planning.keywords.planner import make_plan  # the grammars are slow to compile
+
     limits = Constraints.model_validate_json(constraints)
     return DRAFT.dump_json(make_plan(objective, limits, _read_view(view)))
 
@@ -136,7 +137,7 @@ def check_results(
 
 
 def write_evidence(evidence: Sequence[Evidence]) -> tuple[str, list[dict[str, Any]]]:
-    """Write evidence as plain values.
+    """Convert the evidence of a review to plain values, which another process can read.
 
     Returns:
         its capabilities as JSON, and a document for each result.

@@ -19,6 +19,7 @@ from toolkit.plugins.operations import (
     RerankRequest,
     SpeechRequest,
     TextRequest,
+    TranscribeRequest,
     count_searches,
 )
 
@@ -28,6 +29,38 @@ SCHEMA_OVERHEAD = 512
 TURN_OVERHEAD = 32
 # Some vendors count the stop token, and some servers check the cap only every few tokens.
 OUTPUT_MARGIN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PictureRule:
+    """The tokens of a picture by its size, as a vendor publishes them.
+
+    A picture is scaled down to fit the limits, and then covered with square patches.
+
+    Attributes:
+        patch: side of a patch in pixels.
+        longest: maximum length of a side in pixels.
+        most: maximum number of patches.
+        factor: tokens of a patch.
+
+    >>> PictureRule(patch=32, longest=2_048, most=2_500, factor=1.2).count_tokens((1_024, 1_024))
+    1229
+    """
+
+    patch: int
+    longest: int
+    most: int
+    factor: float = 1.0
+
+    def count_tokens(self, size: tuple[int, int] | None) -> int:
+        """Return the most tokens of a picture of a width and height; of any picture, if None."""
+        patches = self.most
+        if size is not None:
+            scale = min(1.0, self.longest / max(size))
+            # A scaled side may be rounded up to a whole pixel.
+            sides = [math.ceil(side * scale) for side in size]
+            patches = min(patches, math.prod(math.ceil(side / self.patch) for side in sides))
+        return math.ceil(patches * self.factor)
 
 
 class ModelLimits(Protocol):
@@ -40,6 +73,10 @@ class ModelLimits(Protocol):
     @property
     def reasons(self) -> bool:
         """True if the model may reason without being asked."""
+
+    @property
+    def pictures(self) -> PictureRule | None:
+        """The tokens of a picture by its size; None if the vendor publishes no rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +91,19 @@ class Bound(ABC):
 
     @abstractmethod
     def units(self, operation: Any, model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the units by name, or None if they are unknown."""
+        """Return the most units that a call can be billed, by unit; None if there is no maximum."""
 
     def cap_holds(self, _model: ModelLimits, /) -> bool:
-        """Check whether the operation's own cap on the answer bounds the billed units.
+        """Check whether the request's own limit of the answer bounds the billed units.
 
-        Most operations have no cap.
+        False by default, because most operations have no such limit.
         """
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBound(Bound):
-    """A text's tokens: the input has at most as many as bytes, and the output at most the cap.
+    """A bound on a text's tokens: input by its bytes, output by the cap or the model's limit.
 
     A token stands for at least one byte of the tokenizer's input, which is the text or its NFKC
     form. The longer of the two therefore bounds the tokens of any script.
@@ -75,11 +112,12 @@ class TokenBound(Bound):
         capped: True if the cap bounds all billed output, reasoning included. Otherwise the bound
             is the model's own limit.
         unless_it_reasons: True if the cap holds only for models that never reason unasked.
-        reasoning: function of the cap that returns the maximum reasoning tokens of a model that
-            reasons unasked; None if its requests do not limit them.
+        reasoning: function of a request that returns the reasoning tokens that it allows, on top
+            of its cap, to a model that reasons unasked; None if requests do not limit them.
         overhead: tokens that the vendor's template may add to the input.
-        picture: the most tokens that a picture is billed, at any size; None if the vendor's models
-            take no pictures.
+        tool_prompt: tokens of the instructions that tools add to the input.
+        picture: the most tokens that a picture is billed by a model without a `PictureRule`; None
+            if that is unknown.
 
     >>> from toolkit.plugins import Model
     >>> bound, model = TokenBound("its reference", overhead=10), Model("m", "text")
@@ -89,32 +127,35 @@ class TokenBound(Bound):
 
     capped: bool = True
     unless_it_reasons: bool = False
-    reasoning: Callable[[int], int] | None = None
+    reasoning: Callable[[TextRequest], int] | None = None
     overhead: int = 256
+    tool_prompt: int = 0
     picture: int | None = None
 
     def units(self, operation: TextRequest, model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the input and output tokens, or None if either is unbounded."""
+        """Return the most input and output tokens, or None if either has no known maximum."""
         input_tokens = _count_input_bytes(operation) + self.overhead
-        if pictures := operation.count_pictures():
-            if self.picture is None:
+        if operation.tools:
+            input_tokens += self.tool_prompt
+        for picture in operation.list_pictures():
+            if model.pictures is not None:
+                input_tokens += model.pictures.count_tokens(picture.size)
+            elif self.picture is not None:
+                input_tokens += self.picture
+            else:
                 return None
-            input_tokens += pictures * self.picture
         output_tokens = model.output_limit
         if self.cap_holds(model):
             output_tokens = operation.output_cap + OUTPUT_MARGIN
         elif model.reasons and self.reasoning is not None:
-            thoughts = self.reasoning(operation.max_tokens)
-            if operation.reasoning is not None:
-                thoughts = operation.reasoning_tokens
-            maximum = operation.max_tokens + thoughts + OUTPUT_MARGIN
+            maximum = operation.max_tokens + self.reasoning(operation) + OUTPUT_MARGIN
             output_tokens = maximum if output_tokens is None else min(maximum, output_tokens)
         if output_tokens is None:
             return None
         return {"input_tokens": float(input_tokens), "output_tokens": float(output_tokens)}
 
     def cap_holds(self, model: ModelLimits, /) -> bool:
-        """Check whether a lower cap lowers the billed tokens."""
+        """Check whether the request's cap bounds the billed output tokens of this model."""
         return self.capped and not (self.unless_it_reasons and model.reasons)
 
 
@@ -133,7 +174,7 @@ def _count_input_bytes(operation: TextRequest) -> float:
 
 @dataclass(frozen=True, slots=True)
 class InputBound(Bound):
-    """The tokens of texts that are only read: at most as many as bytes.
+    """A bound on the tokens of texts to embed: one for each byte, and an overhead for each text.
 
     Attributes:
         overhead: tokens that the vendor may add to each text.
@@ -146,14 +187,14 @@ class InputBound(Bound):
     overhead: int = 16
 
     def units(self, operation: EmbedRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the input tokens."""
+        """Return the most input tokens of all texts together."""
         tokens = sum(count_bytes(text) + self.overhead for text in operation.texts)
         return {"input_tokens": float(tokens)}
 
 
 @dataclass(frozen=True, slots=True)
 class RerankBound(Bound):
-    """The searches and tokens of ranked documents: at most as many tokens as bytes.
+    """A bound on the searches and tokens of ranking documents: one token for each byte.
 
     >>> bound = RerankBound("its reference")
     >>> bound.units(RerankRequest(query="tide", documents=("mill",)), None)
@@ -161,7 +202,7 @@ class RerankBound(Bound):
     """
 
     def units(self, operation: RerankRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the searches and the input tokens."""
+        """Return the most searches and input tokens; each document counts with the query."""
         query = count_bytes(operation.query) + 16
         tokens = [float(query + count_bytes(document)) for document in operation.documents]
         return {"searches": float(count_searches(tokens)), "input_tokens": sum(tokens)}
@@ -169,9 +210,9 @@ class RerankBound(Bound):
 
 @dataclass(frozen=True, slots=True)
 class CharacterBound(Bound):
-    """A spoken text's characters, for any way in which vendors count them.
+    """A bound on the characters of a text to speak, in any way that vendors count them: its bytes.
 
-    Counts by code points, by UTF-16 units, and with two for an ideograph are all within the bytes.
+    Code points, UTF-16 units, and two characters for an ideograph are never more than the bytes.
 
     Attributes:
         minimum: number of characters that is billed for any shorter text.
@@ -180,7 +221,7 @@ class CharacterBound(Bound):
     minimum: int = 100
 
     def units(self, operation: SpeechRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the billed characters.
+        """Return the most billed characters: the bytes of the text, or the minimum if greater.
 
         >>> CharacterBound("its reference", minimum=1).units(SpeechRequest(text="潮"), None)
         {'characters': 3.0}
@@ -189,8 +230,29 @@ class CharacterBound(Bound):
 
 
 @dataclass(frozen=True, slots=True)
+class DurationBound(Bound):
+    """A bound on the billed seconds of an audio file: its duration rounded up, or the minimum.
+
+    Attributes:
+        minimum: seconds that are billed for any shorter file.
+    """
+
+    minimum: int = 10
+
+    def units(
+        self, operation: TranscribeRequest, _model: ModelLimits, /
+    ) -> Mapping[str, float] | None:
+        """Return the most seconds that can be billed: the duration rounded up, at least `minimum`.
+
+        >>> DurationBound("its reference").units(TranscribeRequest(duration_s=12.3), None)
+        {'seconds': 13.0}
+        """
+        return {"seconds": float(max(math.ceil(operation.duration_s), self.minimum))}
+
+
+@dataclass(frozen=True, slots=True)
 class ExactBound(Bound):
-    """Units that are known before the call, such as an image's megapixels or a cloned voice."""
+    """A bound equal to the estimate: for units known before the call, such as a cloned voice."""
 
     def units(
         self, operation: Operation[Any], _model: ModelLimits, /
@@ -205,7 +267,7 @@ class ExactBound(Bound):
 
 @dataclass(frozen=True, slots=True)
 class PixelBound(Bound):
-    """An image's megapixels, rounded up."""
+    """A bound on the billed megapixels of an image: rounded up to a whole number."""
 
     def units(self, operation: ImageRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the image, and its megapixels rounded up.
@@ -219,7 +281,7 @@ class PixelBound(Bound):
 
 
 def count_bytes(text: str) -> int:
-    """Return the larger of a text's UTF-8 sizes before and after NFKC, in bytes.
+    """Return the larger of a text's UTF-8 sizes before and after NFKC normalization, in bytes.
 
     >>> count_bytes("tide"), count_bytes("\ufdfa")
     (4, 33)

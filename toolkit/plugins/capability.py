@@ -1,4 +1,4 @@
-"""The declarations of a capability's file: its schemas, its input and artifact, and its flow."""
+"""The classes of a capability's file: its declaration, and the call and result of its flow."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ ANY_MEDIA = "*"  # `produces` of a capability whose artifact may be of any type
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Bytes with their media type."""
+    """Bytes with their media type and metadata."""
 
     data: bytes
     media_type: str
@@ -26,7 +26,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """An artifact of an upstream node."""
+    """An artifact, with its bytes, of a workflow node that the current node depends on."""
 
     node_id: str
     artifact_id: str
@@ -44,7 +44,7 @@ class Upstream:
         return None
 
     def find_member(self, name: str) -> object:
-        """Return a member of a JSON artifact, or None if it has no such member."""
+        """Return a member of a JSON artifact; None without it, or if the artifact is no object."""
         value = json.loads(self.blob.data) if self.blob.media_type == "application/json" else None
         return value.get(name) if isinstance(value, dict) else None
 
@@ -56,14 +56,15 @@ class InputBinding:
     Attributes:
         media: patterns of media types, such as `image/*`.
         mode: `text` joins the texts of all matching artifacts, and `artifact` takes the id of the
-            last match. `member` takes the field's member of the last match that has it.
+            last match. `artifacts` lists the ids of all matches, as many as the field takes.
+            `member` takes the field's member of the last match that has it.
     """
 
     media: tuple[str, ...]
-    mode: Literal["text", "artifact", "member"]
+    mode: Literal["text", "artifact", "artifacts", "member"]
 
     def matches(self, media_type: str) -> bool:
-        """Check whether an artifact of that type can fill the field."""
+        """Check whether an artifact of this media type can fill the field."""
         return any(fnmatchcase(media_type, pattern) for pattern in self.media)
 
 
@@ -160,29 +161,33 @@ class Capability:
 
     @property
     def name(self) -> str:
-        """`id@version`."""
+        """The id with the version, such as `image.generate@1`."""
         return f"{self.id}@{self.version}"
 
     @property
     def type_of_job(self) -> str:
-        """The `type` in `POST /v1/jobs`: `job_type`, or else the first word of the id."""
+        """The `type` of its jobs in `POST /v1/jobs`: `job_type`, or else the id up to its dot."""
         return self.job_type or self.id.partition(".")[0]
 
     def can_fill(self, consumer: "Capability", field: str) -> bool:
-        """Check whether the artifact can fill a field of another capability."""
+        """Check whether the artifact of this capability can fill an input field of another.
+
+        An artifact of unknown type can fill any field that takes upstream artifacts, except a list.
+        """
         binding = consumer.accepts[field]
         if self.produces == ANY_MEDIA:
-            return True
+            # A list is never required: an artifact of unknown type must not ask for more abilities.
+            return binding.mode != "artifacts"
         has_member = binding.mode != "member" or field in self.output_model.model_fields
         return has_member and binding.matches(self.produces)
 
     @property
     def needs_connection(self) -> bool:
-        """True if a run without a matching connection is refused."""
+        """True if a run is refused without a connection to a vendor of its operation."""
         return self.operation is not None and self.operation_required
 
     def list_artifacts(self, given: Mapping[str, object]) -> dict[str, str]:
-        """List the ids of the artifacts that an input names, by their keys in `Call.blobs`."""
+        """Return the ids of the artifacts that an input names, by their keys in `Call.blobs`."""
         named = {
             name: value
             for name, binding in self.accepts.items()
@@ -194,7 +199,10 @@ class Capability:
 
 
 def _iter_artifact_ids(value: object, *, is_named: bool = False) -> Iterator[str]:
-    """Yield the ids in the value of an artifact field, or in members called `artifact_id`."""
+    """Yield the artifact ids in a value: its members `artifact_id`, at any depth.
+
+    If `is_named`, the value itself is an id, or a list of ids or of objects with such members.
+    """
     if isinstance(value, str):
         if is_named:
             yield value

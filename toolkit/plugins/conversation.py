@@ -1,11 +1,15 @@
 """The parts of a conversation with a language model, independent of any vendor's terms."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Literal
 
+USUAL_TOKENS = 1_200, 200  # of a picture of a megapixel or more, and of a small picture
 # What a request may ask of a model beyond text; `vendors/abilities.toml` explains each.
-TEXT_ABILITIES = frozenset(("images", "reasoning", "seed", "stop", "tools", "top_p"))
+TEXT_ABILITIES = frozenset(
+    ("images", "reasoning", "reasoning_with_tools", "seed", "stop", "tools", "top_p")
+)
 # Tokens of reasoning that each level allows; a caller may also give a number of tokens.
 REASONING_TOKENS = {"none": 0, "low": 1_024, "medium": 4_096, "high": 16_384}
 
@@ -17,10 +21,18 @@ class Picture:
     Attributes:
         media_type: such as `image/png`.
         data: the bytes; empty in an operation that is only priced.
+        size: width and height in pixels; None if they are not known.
     """
 
     media_type: str = "image/png"
     data: bytes = field(default=b"", repr=False)
+    size: tuple[int, int] | None = None
+
+    @property
+    def usual_tokens(self) -> int:
+        """An estimate of its tokens by its size, from 200 to 1,200; 1,200 for an unknown size."""
+        most, least = USUAL_TOKENS
+        return most if self.size is None else max(least, min(most, prod(self.size) // 1_000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,10 @@ class Tool:
     name: str
     description: str
     parameters: dict[str, object]
+
+
+# The beginning of a signature that is the reasoning before a call, and not a vendor's own text.
+_REASONING_MARK = "reasoning:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +75,20 @@ class ToolCall:
         """The arguments as JSON."""
         return json.dumps(self.arguments, ensure_ascii=False)
 
+    @property
+    def reasoning(self) -> str:
+        """The reasoning in the signature; "" if the signature is a vendor's own text."""
+        is_reasoning = self.signature.startswith(_REASONING_MARK)
+        return self.signature.removeprefix(_REASONING_MARK) if is_reasoning else ""
+
+    def sign(self, reasoning: str) -> "ToolCall":
+        """Return the call with the reasoning before it as its signature.
+
+        >>> ToolCall("1", "clock", {}).sign("What time is it?").reasoning
+        'What time is it?'
+        """
+        return replace(self, signature=f"{_REASONING_MARK}{reasoning}")
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -69,7 +99,7 @@ class Turn:
         text: the words.
         pictures: pictures that a user shows.
         tool_calls: tools that a model asked for.
-        tool_call_id: the request that a tool answers.
+        tool_call_id: id of the call that a tool's message answers; "" in other messages.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -77,14 +107,3 @@ class Turn:
     pictures: tuple[Picture, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
-
-
-def count_reasoning_tokens(reasoning: str | int | None) -> int:
-    """Return the most tokens of reasoning that a request allows; 0 if it does not ask for any.
-
-    >>> count_reasoning_tokens("low"), count_reasoning_tokens(2_000), count_reasoning_tokens(None)
-    (1024, 2000, 0)
-    """
-    if isinstance(reasoning, str):
-        return REASONING_TOKENS[reasoning]
-    return reasoning or 0

@@ -17,12 +17,17 @@ PUBLIC_ONLY = "toolkit.public_only"
 # Response extension of a recorded answer: the model that was asked, if the region in a secret
 # decided it. A replay has no secrets.
 RECORDED_MODEL = "toolkit.recorded_model"
+# Request extension: no cassette keeps the answer, because it is a secret.
+UNRECORDED = "toolkit.unrecorded"
+# Replaces secrets in a cassette. A replay uses it as every secret, so that a request with its key
+# in the URL or the body still matches.
+REPLAY_PLACEHOLDER = "replayed"
 R = TypeVar("R", bound=Reply)
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for `seconds`; the job shows `detail` as its `status_detail` meanwhile."""
+    """A step that waits for `seconds`; the job shows `detail` as its `status_detail` meanwhile."""
 
     seconds: float
     detail: str | None = None
@@ -30,7 +35,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """Work that the vendor took under this id: a restart re-attaches to it, a cancel ends it."""
+    """A step that stores the vendor's id of asynchronous work that was just submitted.
+
+    After a restart the engine resumes the work by this id. `cancel`, if any, is the request that
+    ends the work if the job is cancelled.
+    """
 
     vendor_job_id: str
     cancel: httpx.Request | None = None
@@ -38,7 +47,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class RunInProcess:
-    """Work for the CPU in a worker process, which is ended at the deadline.
+    """A step that calls a function in a worker process, which is ended at the deadline.
 
     The process imports the function by module and name: lambdas, closures and functions of scripts
     or notebooks are refused. Arguments and results must be plain values: None, bool, int, float,
@@ -48,7 +57,8 @@ class RunInProcess:
         function: the function to call.
         args: the arguments of the call.
         here: True if the process must be on this machine, because it reads a file of this machine.
-        timeout_s: the deadline in seconds from the call; `cpu_timeout_s` if it is None or longer.
+        timeout_s: the deadline in seconds from the call; the setting `cpu_timeout_s` if it is None
+            or longer than the setting.
         name: the function's module and its name there.
 
     Raises:
@@ -62,11 +72,11 @@ class RunInProcess:
     name: tuple[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check that the process can find the function."""
+        """Set `name`, or reject a function that another process could not import."""
         object.__setattr__(self, "name", get_function_name(self.function))
 
     def run(self) -> object:
-        """Do the work in this process, as a test does.
+        """Call the function in this process, for tests; arguments and result are copied.
 
         Raises:
             NotSerializableError: an argument or the result is not plain.
@@ -77,23 +87,23 @@ class RunInProcess:
 
 @dataclass(frozen=True, slots=True)
 class RunInThread:
-    """Quick, trusted work in a thread of this process, which nothing can interrupt."""
+    """A step that calls a quick, trusted function in a thread, which nothing can interrupt."""
 
     function: Callable[..., object]
     args: tuple[object, ...] = ()
 
     def run(self) -> object:
-        """Do the work in this thread."""
+        """Call the function in the current thread, and return its result."""
         return self.function(*self.args)
 
 
 @dataclass(frozen=True, slots=True)
 class RunFunction:
-    """A call of the caller's own code in its own thread, without a time limit.
+    """A step that calls code of the user in a separate thread, without a time limit.
 
     Attributes:
         function: the call.
-        cancel: callback for when no job waits for the call any more; the call may still continue.
+        cancel: called if the job is cancelled before the function returns, which may go on.
     """
 
     function: Callable[[], object]
@@ -118,7 +128,7 @@ def send(
     instead: bool = False,
     stream: StreamReader | None = None,
 ) -> Flow[httpx.Response]:
-    """Send one HTTP request and receive the whole response, read and within the size limit.
+    """Have the engine send an HTTP request, and receive the response with its whole body.
 
     A call's reservation covers one billable request; only a POST is billable. A further request
     has its own reservation unless the earlier request was answered with a 4xx.
@@ -141,12 +151,12 @@ def send(
 
 
 def pause(seconds: float, detail: str | None = None) -> Flow[None]:
-    """Wait before the next step."""
+    """Wait for some seconds before the next step; the job shows `detail` meanwhile."""
     yield Pause(seconds, detail)
 
 
 def report_submission(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[None]:
-    """Store the vendor's id of asynchronous work, and the request that cancels it."""
+    """Store the vendor's id of submitted work, to resume it, and the request that cancels it."""
     yield Submitted(vendor_job_id, cancel)
 
 
@@ -171,10 +181,13 @@ def run_in_thread(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T
 
 
 def run_function(function: Callable[[], T], cancel: Callable[[], None]) -> Flow[T]:
-    """Call the caller's own code, and receive its result (see `RunFunction`)."""
+    """Call code of the user in a thread, and receive its result (see `RunFunction`)."""
     return cast("T", (yield RunFunction(function, cancel)))
 
 
 def request_operation(operation: Operation[R]) -> Flow[R]:
-    """Have a routed vendor perform `operation` (only inside a capability's flow)."""
+    """Have the engine choose a vendor for `operation`, and receive the vendor's reply.
+
+    Only the flow of a capability may do so, not the flow of a vendor.
+    """
     return cast("R", (yield operation))

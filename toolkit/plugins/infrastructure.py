@@ -6,10 +6,11 @@ All ids here are the vendor's own. Only the engine knows the ids on our side.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from toolkit.plugins.operations import Operation, Reply
 
+ResourceKind: TypeAlias = Literal["endpoint", "pod", "template", "volume"]
 PodStatus: TypeAlias = Literal["creating", "running", "stopped", "failed", "terminated"]
 T = TypeVar("T", bound="ResourceState")
 
@@ -37,15 +38,30 @@ class ResourceListing(Reply, Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceDeletion(Operation[Reply]):
-    """The base of requests to delete a resource; a missing resource counts as deleted."""
+class ResourceQuery(Operation[ResourceListing[Any]]):
+    """Ask for all of the account's resources of a kind."""
 
+    kind = "resources.list"
+
+    resource: ResourceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceDeletion(Operation[Reply]):
+    """Ask for a resource to be destroyed; a missing resource counts as deleted.
+
+    The template of an endpoint stays. A volume is deleted with all data on it.
+    """
+
+    kind = "resource.delete"
+
+    resource: ResourceKind
     vendor_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointCreation(Operation[ResourceState]):
-    """Ask for a serverless endpoint.
+    """Ask for a serverless endpoint to be created.
 
     Attributes:
         gpu_pool: a pool of the vendor's catalogue.
@@ -65,20 +81,6 @@ class EndpointCreation(Operation[ResourceState]):
     image: str = ""
     template_id: str | None = None
     volume_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointListing(Operation[ResourceListing[ResourceState]]):
-    """Ask for the account's endpoints."""
-
-    kind = "endpoints.list"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointDeletion(ResourceDeletion):
-    """Ask for an endpoint to be destroyed; its template stays."""
-
-    kind = "endpoint.delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class GpuListing(Operation[GpuCatalog]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodState(ResourceState):
-    """A GPU machine.
+    """A GPU machine (pod) at its vendor.
 
     Attributes:
         status: state of the machine.
@@ -129,7 +131,7 @@ class PodState(ResourceState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodCreation(Operation[PodState]):
-    """Ask for a GPU machine; it is billed from then until it is terminated.
+    """Ask for a GPU machine (pod) to be created; it is billed until it is terminated.
 
     Attributes:
         gpu_id: a GPU of the vendor's catalogue (`GpuOffer.id`).
@@ -152,7 +154,7 @@ class PodCreation(Operation[PodState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodReading(Operation[PodState]):
-    """Ask for the state of a machine."""
+    """Ask for the state of a GPU machine (pod) by the vendor's id."""
 
     kind = "pod.read"
 
@@ -160,22 +162,8 @@ class PodReading(Operation[PodState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodListing(Operation[ResourceListing[PodState]]):
-    """Ask for the account's machines."""
-
-    kind = "pods.list"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodDeletion(ResourceDeletion):
-    """Ask for a machine to be terminated."""
-
-    kind = "pod.delete"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateCreation(Operation[ResourceState]):
-    """Ask for a template.
+    """Ask for a template to be created: a saved image from which endpoints or pods are started.
 
     Attributes:
         serverless: True for a template of endpoints, False for a template of pods.
@@ -189,39 +177,11 @@ class TemplateCreation(Operation[ResourceState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateListing(Operation[ResourceListing[ResourceState]]):
-    """Ask for the account's templates."""
-
-    kind = "templates.list"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateDeletion(ResourceDeletion):
-    """Ask for a template to be deleted."""
-
-    kind = "template.delete"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeCreation(Operation[ResourceState]):
-    """Ask for a network volume, billed until it is deleted."""
+    """Ask for a network volume to be created; it is billed until it is deleted."""
 
     kind = "volume.create"
 
     name: str
     size_gb: int
     data_center: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeListing(Operation[ResourceListing[ResourceState]]):
-    """Ask for the account's network volumes."""
-
-    kind = "volumes.list"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeDeletion(ResourceDeletion):
-    """Ask for a volume to be deleted, with all data on it."""
-
-    kind = "volume.delete"

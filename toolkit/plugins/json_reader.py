@@ -22,13 +22,14 @@ _STRING_BODY = re.compile(rb'(?:[^"\\]++|\\(?:u.{4}|[^u]))*+', re.S)
 
 
 def read_json(raw: bytes) -> object:
-    """Read a JSON document.
+    """Read a JSON document; a document over 256 KiB in pieces, so that other threads can run.
 
     >>> read_json(b'{"tea": [1, 2]}')
     {'tea': [1, 2]}
 
     Raises:
-        ValueError: the bytes are not JSON, or hold more values than any vendor answers.
+        ValueError: the bytes are not JSON, which has no NaN. Or over 256 KiB, they have more
+            values, or more data apart from long texts, than any vendor answers.
         RecursionError: the document is nested too deeply.
     """
     if len(raw) <= SMALL_BYTES:
@@ -44,7 +45,7 @@ def read_json(raw: bytes) -> object:
 
 
 class _LargeDocumentReader:
-    """Replaces the long texts of a document by `NaN`, which no valid document contains."""
+    """Replaces the long texts of a JSON document by `NaN`, which no valid document contains."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
@@ -52,7 +53,7 @@ class _LargeDocumentReader:
         self.long_texts: list[str] = []
 
     def cut_out_long_texts(self) -> bytes:
-        """Return the document without its long texts.
+        """Return the document with `NaN` for each long text, which is added to `long_texts`.
 
         Raises:
             ValueError: a text has no end or is invalid, or too much stands around the long texts.
@@ -78,7 +79,10 @@ class _LargeDocumentReader:
         return b"".join([*pieces, raw[begin:]])
 
     def _count_values(self, start: int, end: int) -> None:
-        """Count the values between two texts, and the text after them."""
+        """Add the values between two texts, and the text after them, to the count.
+
+        Reject too many values, and an `N`, because a `NaN` would be taken for a long text.
+        """
         raw = self._raw
         if raw.find(b"N", start, end) >= 0:  # a NaN would be taken for a long text
             raise ValueError("it has an invalid number")
@@ -87,7 +91,7 @@ class _LargeDocumentReader:
             raise ValueError("it has too many values")
 
     def _find_text_end(self, start: int) -> int:
-        """Find the offset of the quote that ends a text."""
+        """Find the offset of the quote that ends a text; reject a text without an end."""
         at, raw = start, self._raw
         while True:
             end = self._find_piece_end(at)
@@ -106,7 +110,7 @@ class _LargeDocumentReader:
             at = upto
 
     def _find_piece_end(self, at: int) -> int:
-        """Find the end of a piece of a text, between two characters of it."""
+        """Find the end of a piece: the text's end, or between two characters within 64 KiB."""
         upto = min(at + PIECE_BYTES, len(self._raw))
         for _ in range(3):  # the bytes of one character stay together
             if upto < len(self._raw) and self._raw[upto] & 0xC0 == 0x80:
@@ -116,7 +120,7 @@ class _LargeDocumentReader:
 
 
 def _join_pieces(pieces: Iterator[str]) -> str:
-    """Join the pieces of a text, and the halves of a surrogate pair that two pieces hold."""
+    """Join the pieces of a text, and each surrogate pair that was cut into two pieces."""
     parts: list[str] = []
     for piece in pieces:
         last = parts[-1] if parts else ""

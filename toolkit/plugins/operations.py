@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from toolkit.plugins.conversation import Tool, ToolCall, Turn, count_reasoning_tokens
+from pydantic import ConfigDict
+
+from toolkit.plugins.conversation import REASONING_TOKENS, Picture, Tool, ToolCall, Turn
 from toolkit.plugins.tokens import estimate_tokens
 
 # As a rule, a token of any script stands for fewer bytes.
@@ -22,10 +24,11 @@ USUAL_ANSWER_TOKENS = 256
 # Tokens that most vendors add around a message.
 USUAL_OVERHEAD_TOKENS = 12
 CHUNK_TOKENS, SEARCH_CHUNKS = 500, 100
+AUDIO_TOKENS_PER_SECOND = 32
+# The words of a fast speaker, with the times of sentences as JSON.
+TRANSCRIPT_TOKENS_PER_SECOND = 8
 # The longest vectors of known models.
 MAX_DIMENSIONS = 4_096
-# Tokens of a picture of a megapixel at most vendors.
-USUAL_PICTURE_TOKENS = 1_200
 
 R = TypeVar("R", bound="Reply")
 
@@ -46,32 +49,39 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The base of all replies.
+    """The base of vendors' replies to operations.
 
     Attributes:
         model: the model that answered.
         vendor_request_id: the vendor's id of the request.
         tier: our name of the service tier that was billed; None if the vendor names no tier.
+        upstream: the host that served the answer, if the vendor passes requests on and names it.
         cost: the billed units, and the price if the vendor reports it.
     """
+
+    __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     model: str
     vendor_request_id: str | None = None
     tier: str | None = None
+    upstream: str | None = None
     cost: Cost = field(default_factory=Cost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[R]):
-    """A step that asks a routed vendor for work; `kind` names it in prices and catalogues."""
+    """The base of steps that ask a vendor for work; `kind` names the work in prices and models."""
 
     kind: ClassVar[str]
     # True if the operation may be repeated after a call with an unknown outcome, although the
     # vendor may bill both calls (decisions, "Unknown outcome").
     repeatable: ClassVar[bool] = False
+    # True if equal requests have equal replies: a job that is resumed or tried again does not pay
+    # for the replies that it has.
+    kept: ClassVar[bool] = False
 
     def units(self) -> dict[str, float]:
-        """Return the expected billed units, for an estimate before the call."""
+        """Return the units that are expected to be billed, for an estimate before the call."""
         raise NotImplementedError
 
     def least_units(self) -> dict[str, float]:
@@ -80,11 +90,11 @@ class Operation(Generic[R]):
 
     @property
     def abilities(self) -> frozenset[str]:
-        """The abilities that a model needs for it, by the names of `Model.abilities`."""
+        """The abilities that the request needs, as named in `Model.abilities`; none by default."""
         return frozenset()
 
     def result_bytes(self) -> int:
-        """Return the bytes of disk space to hold for its result."""
+        """Return the disk space to reserve for the result, in bytes; 1 MiB by default."""
         return DEFAULT_RESULT_BYTES
 
 
@@ -124,8 +134,8 @@ class TextRequest(Operation[TextReply]):
             choice.
         stop: texts that end the answer.
         seed: number for a repeatable choice of words.
-        stream: True if the text may be shown while it is written. It is passed on to the vendor
-            only if a client watches; the vendor then streams its answer if it can.
+        may_stream: True if the text may be shown while it is written.
+        stream: True if a client watches such a text: the vendor then streams its answer if it can.
         measured: cache of token and byte counts by name: routing asks again for each candidate.
     """
 
@@ -146,11 +156,15 @@ class TextRequest(Operation[TextReply]):
     stop: tuple[str, ...] = ()
     seed: int | None = None
     cap_may_fall: bool = False
+    may_stream: bool = False
     stream: bool = False
     measured: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def list_turns(self, note: str = "") -> tuple[Turn, ...]:
-        """Return the messages, with a note at the end of the last message of the user."""
+        """Return the messages, with a note, if any, at the end of the user's last message.
+
+        If the user wrote no message, the note becomes the last message.
+        """
         turns = self.turns or (Turn("user", self.prompt),)
         if not note:
             return turns
@@ -165,24 +179,31 @@ class TextRequest(Operation[TextReply]):
         texts = [self.system]
         for turn in self.list_turns():
             texts.append(turn.text)
-            texts += [f"{call.name} {call.spelled_arguments}" for call in turn.tool_calls]
+            for call in turn.tool_calls:
+                texts.append(f"{call.name} {call.spelled_arguments} {call.reasoning}".rstrip())
         return texts
 
     def list_schemas(self) -> list[object]:
-        """Return the schemas of the answer and of each tool, which is sent with its description."""
+        """Return the answer's schema, if any, and each tool as `[name, description, schema]`."""
         tools: list[object] = [
             [tool.name, tool.description, tool.parameters] for tool in self.tools
         ]
         return tools if self.schema is None else [self.schema, *tools]
 
-    def count_pictures(self) -> int:
-        """Return the number of pictures in the conversation."""
-        return sum(len(turn.pictures) for turn in self.turns)
+    def list_pictures(self) -> list[Picture]:
+        """Return the pictures in the conversation."""
+        return [picture for turn in self.turns for picture in turn.pictures] if self.turns else []
 
     @property
     def reasoning_tokens(self) -> int:
-        """The most tokens of reasoning that the request asks for."""
-        return count_reasoning_tokens(self.reasoning)
+        """The most tokens of reasoning that the request asks for; 0 if it does not ask.
+
+        >>> [TextRequest(reasoning=asked).reasoning_tokens for asked in ("low", 2_000, None)]
+        [1024, 2000, 0]
+        """
+        if isinstance(self.reasoning, str):
+            return REASONING_TOKENS[self.reasoning]
+        return self.reasoning or 0
 
     @property
     def output_cap(self) -> int:
@@ -192,24 +213,32 @@ class TextRequest(Operation[TextReply]):
     @property
     def abilities(self) -> frozenset[str]:
         """The abilities that a model needs for this request, by the names of `Model.abilities`."""
-        needs = {
-            "images": self.count_pictures() > 0,
-            "tools": bool(self.tools),
-            "reasoning": self.reasoning_tokens > 0,
-            "stop": bool(self.stop),
-            "seed": self.seed is not None,
-            "top_p": self.top_p is not None,
-        }
-        return frozenset(name for name, is_needed in needs.items() if is_needed)
+        needs = []
+        if self.list_pictures():
+            needs.append("images")
+        if self.tools:
+            needs.append("tools")
+        if self.reasoning and self.reasoning_tokens > 0:
+            needs += ["reasoning", "reasoning_with_tools"] if self.tools else ["reasoning"]
+        if self.stop:
+            needs.append("stop")
+        if self.seed is not None:
+            needs.append("seed")
+        if self.top_p is not None:
+            needs.append("top_p")
+        return frozenset(needs)
 
     def units(self) -> dict[str, float]:
-        """Return the tokens estimated from the text's scripts, and an answer of usual length."""
+        """Return the input tokens, estimated by writing system, and those of a usual answer.
+
+        Half of the tokens of reasoning that the request asks for count as part of the answer.
+        """
         expected = self.measured.get("expected")
         if expected is None:
             schemas = (json.dumps(schema, ensure_ascii=False) for schema in self.list_schemas())
             tokens = sum(map(estimate_tokens, (*self.list_texts(), *schemas)))
             overhead = USUAL_OVERHEAD_TOKENS * max(1, len(self.turns))
-            expected = tokens + overhead + USUAL_PICTURE_TOKENS * self.count_pictures()
+            expected = tokens + overhead + sum(p.usual_tokens for p in self.list_pictures())
             self.measured["expected"] = expected
         answer = min(self.max_tokens, USUAL_ANSWER_TOKENS) + self.reasoning_tokens // 2
         return {"input_tokens": float(round(expected)), "output_tokens": float(answer)}
@@ -219,13 +248,13 @@ class TextRequest(Operation[TextReply]):
         return {"input_tokens": self.units()["input_tokens"] / 2, "output_tokens": 1.0}
 
     def result_bytes(self) -> int:
-        """Return the size of the longest answer in bytes."""
+        """Return the size in bytes of an answer of `max_tokens`, at eight bytes a token."""
         return self.max_tokens * BYTES_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechReply(Reply):
-    """Spoken text as MP3."""
+    """The audio of a spoken text, usually MP3."""
 
     audio: bytes
     media_type: str = "audio/mpeg"
@@ -234,7 +263,7 @@ class SpeechReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechRequest(Operation[SpeechReply]):
-    """Ask for `text` to be spoken; no `voice` means the vendor's default one."""
+    """Ask for `text` to be spoken; without a `voice`, by the vendor's default voice."""
 
     kind = "speech"
 
@@ -243,24 +272,24 @@ class SpeechRequest(Operation[SpeechReply]):
     speed: float = 1.0
 
     def units(self) -> dict[str, float]:
-        """Return the characters, by which speech is billed."""
+        """Return the number of characters, by which speech is billed."""
         return {"characters": float(len(self.text))}
 
     def result_bytes(self) -> int:
-        """Return the size in bytes of the text, spoken slowly."""
+        """Return the size in bytes of the audio if the text is spoken slowly."""
         return round(len(self.text) * AUDIO_BYTES_PER_CHARACTER / min(1.0, self.speed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloneReply(Reply):
-    """A cloned voice, to be named in later speech at the same vendor."""
+    """The name of a cloned voice, for later requests for speech at the same vendor."""
 
     voice: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloneRequest(Operation[CloneReply]):
-    """Ask for a voice cloned from reference audio."""
+    """Ask a vendor to clone a voice from reference audio."""
 
     kind = "clone"
 
@@ -273,13 +302,13 @@ class CloneRequest(Operation[CloneReply]):
         return {"voices": 1.0}
 
     def result_bytes(self) -> int:
-        """Return no bytes: the voice stays at the vendor, and its name is short."""
+        """Return 0: the voice stays at the vendor, and its name is short."""
         return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageReply(Reply):
-    """A generated image."""
+    """A generated image, with the seed that it was made with, if the vendor reports it."""
 
     image: bytes
     media_type: str
@@ -300,7 +329,7 @@ class ImageRequest(Operation[ImageReply]):
     seed: int | None = None
 
     def units(self) -> dict[str, float]:
-        """Return the image and its megapixels; some vendors bill GPU seconds instead."""
+        """Return one image and its megapixels; some vendors bill GPU seconds instead."""
         return {"images": 1.0, "megapixels": self.width * self.height / 1e6}
 
     def result_bytes(self) -> int:
@@ -310,7 +339,7 @@ class ImageRequest(Operation[ImageReply]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedReply(Reply):
-    """The vectors of the first texts of a request, of one text at least.
+    """The vectors of the first texts of a request: of at least one text, and not always of all.
 
     Attributes:
         vectors: the vectors in order, each number a 32-bit float in little-endian order.
@@ -333,28 +362,29 @@ class EmbedRequest(Operation[EmbedReply]):
 
     kind = "embedding"
     repeatable = True
+    kept = True
 
     texts: tuple[str, ...]
     purpose: Literal["document", "query"] = "document"
     dimensions: int | None = None
 
     def units(self) -> dict[str, float]:
-        """Return the tokens estimated from the texts' scripts."""
+        """Return the input tokens, estimated by writing system."""
         return {"input_tokens": float(round(sum(map(estimate_tokens, self.texts)) + 1))}
 
     @property
     def abilities(self) -> frozenset[str]:
-        """`dimensions`, if the request asks for a length of vectors."""
+        """The ability `dimensions` if the request asks for a length of vectors, otherwise none."""
         return frozenset() if self.dimensions is None else frozenset(("dimensions",))
 
     def result_bytes(self) -> int:
-        """Return the size of the longest vectors in bytes."""
+        """Return the size in bytes if each vector has the greatest length of known models."""
         return len(self.texts) * MAX_DIMENSIONS * 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankReply(Reply):
-    """The relevance of documents, from 0 to 1, in their order."""
+    """The relevance of documents, from 0 to 1, in the order of the request's documents."""
 
     scores: tuple[float, ...]
 
@@ -370,7 +400,7 @@ class RerankRequest(Operation[RerankReply]):
     documents: tuple[str, ...]
 
     def units(self) -> dict[str, float]:
-        """Return the searches of a hundred chunks, and the tokens: vendors bill one of them."""
+        """Return the searches (see `count_searches`) and the tokens: a vendor bills either."""
         query = estimate_tokens(self.query)
         tokens = [query + estimate_tokens(document) for document in self.documents]
         return {
@@ -379,13 +409,72 @@ class RerankRequest(Operation[RerankReply]):
         }
 
     def result_bytes(self) -> int:
-        """Return the size of the scores in bytes."""
+        """Return the size of the scores in bytes, at 32 bytes a document."""
         return len(self.documents) * 32
 
 
-def count_searches(tokens: Iterable[float]) -> int:
-    """Count the billed searches: of a hundred chunks of 500 tokens, the query included.
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a transcript; times are in seconds from the start of the audio."""
 
+    start_s: float
+    end_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscribeReply(Reply):
+    """The words of an audio file.
+
+    Attributes:
+        segments: the parts, in order; a model that reports no times answers with one segment.
+        language: ISO 639-1 code of the spoken language; None if the vendor names none.
+    """
+
+    text: str
+    segments: tuple[Segment, ...]
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscribeRequest(Operation[TranscribeReply]):
+    """Ask for the words of an audio file.
+
+    Attributes:
+        audio: the bytes; empty in an operation that is only priced.
+        duration_s: playing time in seconds.
+        language: ISO 639-1 code of the spoken language; None if it is to be detected.
+        prompt: names and terms that may occur, or the text before the audio.
+    """
+
+    kind = "transcription"
+    repeatable = True
+
+    audio: bytes = field(default=b"", repr=False)
+    media_type: str = "audio/mpeg"
+    duration_s: float
+    language: str | None = None
+    prompt: str = ""
+
+    def units(self) -> dict[str, float]:
+        """Return the seconds of audio and the estimated tokens: a vendor bills either."""
+        tokens = USUAL_OVERHEAD_TOKENS + self.duration_s * AUDIO_TOKENS_PER_SECOND
+        return {
+            "seconds": self.duration_s,
+            "input_tokens": float(round(tokens + estimate_tokens(self.prompt))),
+            "output_tokens": float(round(self.duration_s * TRANSCRIPT_TOKENS_PER_SECOND)),
+        }
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """The ability `prompt` if the request has a prompt, otherwise none."""
+        return frozenset(("prompt",)) if self.prompt else frozenset()
+
+
+def count_searches(tokens: Iterable[float]) -> int:
+    """Count the billed searches for documents of these tokens, which include the query's.
+
+    A document is one chunk for every 500 tokens begun, and a search has up to 100 chunks.
     Source: Cohere's price list, "search unit".
 
     >>> count_searches([400.0] * 90), count_searches([900.0] * 90)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
+from toolkit.contract.choices import Tier
 from toolkit.plugins.operations import Operation
 from toolkit.plugins.vendor import Model, Vendor
 
@@ -15,15 +16,26 @@ INPUT_TOKENS = "input_tokens"
 # The parts of `input_tokens` that the vendor read from its prompt cache, and wrote to it.
 CACHED_INPUT_TOKENS = "cached_input_tokens"
 CACHE_WRITE_TOKENS = "cache_write_tokens"
-_INPUT_PARTS = frozenset((CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS))
+# Other parts of `input_tokens` and `output_tokens`, which cost the same as the rest.
+IMAGE_TOKENS, REASONED_TOKENS = "image_tokens", "reasoning_tokens"
+_PARTS = frozenset((CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, IMAGE_TOKENS, REASONED_TOKENS))
 # The service tier that list prices are for.
-STANDARD_TIER = "standard"
+STANDARD_TIER: Final = "standard"
+
+
+def choose_tier(model: Model | None, asked: Tier) -> Tier:
+    """Return the asked service tier, or the standard tier if the model has no price in it.
+
+    >>> choose_tier(Model("m", "text"), "flex")
+    'standard'
+    """
+    return asked if model is not None and asked in model.service_tiers else STANDARD_TIER
 
 
 def calculate_cost(
     model: Model, units: Mapping[str, float], tier: str = STANDARD_TIER
 ) -> Decimal | None:
-    """Calculate the cost in US dollars, to the billionth, in the tier that the input falls in.
+    """Calculate the cost of units in US dollars, to the billionth, by the input's price tier.
 
     Returns None if a used unit has no known price, or if no units are known: an unknown price is
     never 0. A unit that the vendor does not bill has the price 0 in the table.
@@ -35,37 +47,47 @@ def calculate_cost(
     >>> calculate_cost(model, {"input_tokens": 1000})
     Decimal('0.001000000')
     """
-    share = _ALL if tier == STANDARD_TIER else model.service_tiers.get(tier)
+    share = _find_share(model, tier)
     if share is None:
         return None
     return _sum_cost(_find_tier_prices(model, units.get(INPUT_TOKENS, 0)), units, share)
 
 
 def calculate_max_cost(
-    vendor: Vendor, model: Model | None, operation: Operation[Any]
+    vendor: Vendor,
+    model: Model | None,
+    operation: Operation[Any],
+    service_tier: str = STANDARD_TIER,
 ) -> Decimal | None:
     """Calculate the maximum cost of one request in US dollars; returns None if it is unknown.
 
-    The dearest tier that the input may reach counts, without any discount.
+    The dearest price tier that the input may reach counts, without any discount but that of the
+    service tier.
     """
     bound = vendor.bounds.get(type(operation))
     if bound is None or model is None:
         return None
-    return calculate_dearest_cost(model, bound.units(operation, model))
+    return calculate_dearest_cost(model, bound.units(operation, model), service_tier)
 
 
-def calculate_dearest_cost(model: Model, units: Mapping[str, float] | None) -> Decimal | None:
-    """Calculate the cost of units in the dearest tier they may reach; returns None if unknown.
+def calculate_dearest_cost(
+    model: Model, units: Mapping[str, float] | None, service_tier: str = STANDARD_TIER
+) -> Decimal | None:
+    """Calculate the cost of units in US dollars, in the dearest tier that their input may reach.
+
+    Returns None if the units, or a price of a used unit, are unknown.
 
     All input counts as a write to the vendor's prompt cache if that is dearer than plain input.
     """
-    if units is None:
+    share = _find_share(model, service_tier)
+    if units is None or share is None:
         return None
     if not model.tiers:
-        return _sum_cost(_raise_input_price(model.prices), units)
+        return _sum_cost(_raise_input_price(model.prices), units, share)
     tier_prices = [tier.prices for tier in model.tiers if tier.above < units.get(INPUT_TOKENS, 0)]
     costs = [
-        _sum_cost(_raise_input_price(prices), units) for prices in (model.prices, *tier_prices)
+        _sum_cost(_raise_input_price(prices), units, share)
+        for prices in (model.prices, *tier_prices)
     ]
     return None if None in costs else max(cost for cost in costs if cost is not None)
 
@@ -73,7 +95,7 @@ def calculate_dearest_cost(model: Model, units: Mapping[str, float] | None) -> D
 def calculate_time_cost(
     usd_per_s: Decimal, seconds: float, rounding: str = ROUND_HALF_EVEN
 ) -> Decimal:
-    """Calculate the cost of a time in US dollars, to the billionth.
+    """Calculate the cost of some seconds at a price per second in US dollars, to the billionth.
 
     >>> calculate_time_cost(Decimal("0.0001"), 2.5)
     Decimal('0.000250000')
@@ -81,8 +103,13 @@ def calculate_time_cost(
     return (usd_per_s * _to_decimal(seconds)).quantize(_BILLIONTH, rounding)
 
 
+def _find_share(model: Model, service_tier: str) -> Decimal | None:
+    """Return the factor by which a service tier multiplies list prices; None if it has no price."""
+    return _ALL if service_tier == STANDARD_TIER else model.service_tiers.get(service_tier)
+
+
 def _find_tier_prices(model: Model, input_tokens: float) -> Mapping[str, Decimal]:
-    """Return the prices of the tier that an input of `input_tokens` tokens falls in."""
+    """Return the prices for an input of this length, which may fall in a dearer price tier."""
     return next((t.prices for t in reversed(model.tiers) if input_tokens > t.above), model.prices)
 
 
@@ -97,7 +124,7 @@ def _raise_input_price(prices: Mapping[str, Decimal]) -> Mapping[str, Decimal]:
 def _sum_cost(
     prices: Mapping[str, Decimal], units: Mapping[str, float], share: Decimal = _ALL
 ) -> Decimal | None:
-    counts = _split_input(prices, units) if units.keys() & _INPUT_PARTS else units
+    counts = _split_input(prices, units) if units.keys() & _PARTS else units
     if not counts:
         return None
     total = _NOTHING
@@ -111,18 +138,18 @@ def _sum_cost(
 
 
 def _split_input(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Mapping[str, float]:
-    """Count the parts of the input that have a price of their own apart from the rest of it.
+    """Return the units with the input split into cache reads, cache writes and the rest.
 
     Input that was read from the cache costs no more than other input, so it counts as other input
     if it has no price. Input that was written to the cache may cost more, so it stays apart: its
-    cost is unknown if its price is.
+    cost is unknown if its price is. Parts without prices of their own are left out.
     """
     total = units.get(INPUT_TOKENS, 0.0)
     write_count = min(units.get(CACHE_WRITE_TOKENS, 0.0), total)
     read_count = min(units.get(CACHED_INPUT_TOKENS, 0.0), total - write_count)
     if CACHED_INPUT_TOKENS not in prices:
         read_count = 0.0
-    other_units = {unit: count for unit, count in units.items() if unit not in _INPUT_PARTS}
+    other_units = {unit: count for unit, count in units.items() if unit not in _PARTS}
     return other_units | {
         INPUT_TOKENS: total - write_count - read_count,
         CACHED_INPUT_TOKENS: read_count,
@@ -132,5 +159,5 @@ def _split_input(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> M
 
 @lru_cache(maxsize=4096)  # the same counts come up for each model that is compared
 def _to_decimal(number: float) -> Decimal:
-    """Convert a count or a time to the decimal that it is written as."""
+    """Convert a number to the decimal with the digits that Python prints, so 0.1 is exactly 0.1."""
     return Decimal(str(number))

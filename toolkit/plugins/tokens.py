@@ -43,7 +43,7 @@ SAMPLE_CHARACTERS = 8_000
 
 @lru_cache(maxsize=64)
 def estimate_tokens(text: str) -> float:
-    """Estimate the tokens of a text, by its scripts.
+    """Estimate the tokens of a text by its writing systems; a long text by a sample of it.
 
     >>> english, japanese = "The tide turns twice a day.", "潮は日に二度"
     >>> round(estimate_tokens(english)), round(estimate_tokens(japanese))
@@ -65,7 +65,7 @@ def estimate_tokens(text: str) -> float:
 
 
 def _count_marks(text: str) -> tuple[int, ...]:
-    """Count punctuation, digits and white space; ASCII text needs no list of matches.
+    """Count the ASCII punctuation, the ASCII digits and the white space of a text, in this order.
 
     >>> _count_marks("a, 12"), _count_marks("é, 12")
     ((1, 2, 1), (1, 2, 1))

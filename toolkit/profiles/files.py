@@ -30,7 +30,7 @@ class ProfileError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A stored profile.
+    """A stored profile: a server's address, and the key of an account there.
 
     Attributes:
         base_url: address of the server that issued the key, without `/v1`.
@@ -110,7 +110,7 @@ def get_profile_path(name: str) -> Path:
 
 
 def list_profile_names() -> list[str]:
-    """List the names of all profiles, even unreadable profiles, in alphabetical order."""
+    """List the names of all profiles, even unreadable ones; empty if the folder is unreadable."""
     try:
         names = [path.name.removesuffix(SUFFIX) for path in get_config_folder().glob(f"*{SUFFIX}")]
     except (OSError, RuntimeError):  # a folder that may not be listed, a user without a home
@@ -119,7 +119,7 @@ def list_profile_names() -> list[str]:
 
 
 def read_profile(name: str) -> Profile:
-    """Read a profile.
+    """Read the profile of a name from its file.
 
     Raises:
         ProfileError: `NOT_FOUND` with similar names. `UNAUTHENTICATED` for a file that cannot be
@@ -173,7 +173,7 @@ def format_login_command(name: str, base_url: str = "URL") -> str:
 
 
 def write_profile(name: str, profile: Profile) -> Path:
-    """Write a profile atomically, readable by its owner only.
+    """Write a profile atomically, readable by its owner only, and return the path of its file.
 
     Raises:
         OSError: the file cannot be written.

@@ -76,7 +76,7 @@ def _ask_keyring(action: "Callable[[KeyringBackend], T]") -> T:
 
 
 def make_entry_name(name: str, base_url: str) -> str:
-    """Return the name of a profile's entry."""
+    """Return the name of a profile's entry in the keyring."""
     return f"{name} {base_url}"
 
 

@@ -14,7 +14,7 @@ class Secret:
         self._text = text
 
     def get_secret_value(self) -> str:
-        """Return the text itself."""
+        """Return the secret as a plain `str`, no longer hidden by stars."""
         return self._text
 
     def __eq__(self, other: object) -> bool:

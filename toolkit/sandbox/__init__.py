@@ -4,14 +4,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolkit.sandbox.faults import Fault, Faults, VendorCall
-from toolkit.sandbox.keys import SANDBOX_KEYS
-from toolkit.sandbox.vendor_paths import COMPATIBLE_WIRES, VENDOR_PATHS, CompatibleVendor
+from toolkit.sandbox.vendor_paths import (
+    LOCAL_EMBEDDERS,
+    LOCAL_MODELS,
+    SANDBOX_KEYS,
+    VENDOR_PATHS,
+    CompatibleVendor,
+)
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 __all__ = [
-    "COMPATIBLE_WIRES",
+    "LOCAL_EMBEDDERS",
+    "LOCAL_MODELS",
     "SANDBOX_KEYS",
     "VENDOR_PATHS",
     "CompatibleVendor",
@@ -35,7 +41,7 @@ def create_app(
         seed: seed of every byte of its answers.
         latency_ms: delay of each answer in milliseconds.
         faults: script of faults, which can change while the cloud runs, and log of calls.
-        compatible: additional vendors that speak a wire that the cloud knows.
+        compatible: additional vendors that speak OpenAI's wire.
     """
     from toolkit.sandbox.app import build_app  # starlette is slow to import
 

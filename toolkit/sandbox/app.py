@@ -1,69 +1,46 @@
 """The ASGI app: a mount for each vendor's wire, and the controls that tests use."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import cached_property, partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.types import Receive, Scope, Send
 
 from toolkit.sandbox.faults import Fault, Faults, describe_error
 from toolkit.sandbox.json_http import RefusalError, read_json_object
 from toolkit.sandbox.middleware import VendorMiddleware
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_paths import VENDOR_PATHS, CompatibleVendor
-from toolkit.sandbox.wires import (
-    anthropic,
-    aws,
-    cohere,
-    cohere_chat,
-    elevenlabs,
-    encyclopedia,
-    google,
-    minimax,
-    openai,
-    runpod,
-    runpod_images,
-    runpod_jobs,
-    runpod_pods,
-    voyage,
-)
-
-_WIRES = {
-    "openai": openai,
-    "anthropic": anthropic,
-    "google": google,
-    "minimax": minimax,
-    "elevenlabs": elevenlabs,
-    "aws": aws,
-    "runpod": runpod,
-    "runpod-jobs": runpod_jobs,
-    "runpod-pods": runpod_pods,
-    "runpod-images": runpod_images,
-    "cohere": cohere,
-    "cohere-compatible": cohere_chat,
-    "voyage": voyage,
-    "encyclopedia": encyclopedia,
-}
+from toolkit.sandbox.wires import load_wire
 
 
 def build_app(
-    seed: int,
-    latency_ms: float,
-    faults: Faults | None,
-    compatible: Sequence[CompatibleVendor] = (),
+    seed: int, latency_ms: float, faults: Faults | None, compatible: Sequence[CompatibleVendor] = ()
 ) -> Starlette:
     """Build the app, with empty records."""
     state = SandboxState(seed, latency_ms, faults, compatible)
-    mounts: list[BaseRoute] = [
-        Mount(path, routes=_WIRES[wire].build_routes(state)) for wire, path in VENDOR_PATHS.items()
+
+    def build_routes(wire: str) -> list[BaseRoute]:
+        routes: list[BaseRoute] = load_wire(wire).build_routes(state)
+        return routes
+
+    def build_compatible_routes(vendor: CompatibleVendor) -> list[BaseRoute]:
+        routes: list[BaseRoute] = load_wire("openai").build_compatible_routes(vendor)
+        return routes
+
+    mounts = [
+        Mount(path, _LazyRouter(partial(build_routes, wire))) for wire, path in VENDOR_PATHS.items()
     ]
-    for vendor in compatible:
-        routes = _WIRES[vendor.wire].build_compatible_routes(vendor)
-        mounts.append(Mount(vendor.path, routes=routes))
+    mounts += [
+        Mount(vendor.path, _LazyRouter(partial(build_compatible_routes, vendor)))
+        for vendor in compatible
+    ]
     app = Starlette(
         routes=[Mount("/_sandbox", routes=_build_control_routes(state)), *mounts],
         middleware=[Middleware(VendorMiddleware, state=state)],
@@ -71,6 +48,21 @@ def build_app(
     )
     app.state.sandbox = state
     return app
+
+
+class _LazyRouter:
+    """A router whose routes are built at its first request, because most clouds serve few wires."""
+
+    def __init__(self, build_routes: Callable[[], list[BaseRoute]]) -> None:
+        self._build_routes = build_routes
+
+    @cached_property
+    def _router(self) -> Router:
+        return Router(self._build_routes())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request by the route of its path."""
+        await self._router(scope, receive, send)
 
 
 async def _handle_http_error(request: Request, exc: Exception) -> Response:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from toolkit.sandbox.json_http import JsonObject, RequestBody
 from toolkit.sandbox.text.chat import SimulatedReply
-from toolkit.sandbox.text.tool_use import OfferedTool, SimulatedCall, ToolOffer
+from toolkit.sandbox.text.tool_use import OfferedTool, ToolOffer
 
 
 class ChatFunction(RequestBody, extra="ignore"):
@@ -47,8 +47,12 @@ def make_offer(tools: Sequence[ChatTool] | None, choice: str | NamedChoice | Non
         ValueError: the choice names no tool of the request, or there are no tools to choose from.
     """
     offered = [
-        OfferedTool(tool.function.name, tool.function.description or "", _read_schema(tool))
-        for tool in tools or ()
+        OfferedTool(
+            function.name,
+            function.description or "",
+            function.parameters or {"type": "object", "properties": {}},
+        )
+        for function in (tool.function for tool in tools or ())
     ]
     if isinstance(choice, NamedChoice):
         if choice.function.name not in [tool.name for tool in offered]:
@@ -59,22 +63,19 @@ def make_offer(tools: Sequence[ChatTool] | None, choice: str | NamedChoice | Non
     return ToolOffer(offered if choice != "none" else (), is_required=choice == "required")
 
 
-def _read_schema(tool: ChatTool) -> JsonObject:
-    return tool.function.parameters or {"type": "object", "properties": {}}
-
-
 def build_calls(reply: SimulatedReply, digest: str) -> list[JsonObject]:
     """Build the calls of a message."""
-    return [_build_call(call, place, digest) for place, call in enumerate(reply.calls)]
-
-
-def _build_call(call: SimulatedCall, place: int, digest: str) -> JsonObject:
-    spelled = json.dumps(call.arguments, ensure_ascii=False)
-    return {
-        "id": f"call_{digest[:20]}{place}",
-        "type": "function",
-        "function": {"name": call.name, "arguments": spelled},
-    }
+    return [
+        {
+            "id": f"call_{digest[:20]}{place}",
+            "type": "function",
+            "function": {
+                "name": call.name,
+                "arguments": json.dumps(call.arguments, ensure_ascii=False),
+            },
+        }
+        for place, call in enumerate(reply.calls)
+    ]
 
 
 def split_calls(calls: Sequence[JsonObject]) -> list[dict[str, Any]]:

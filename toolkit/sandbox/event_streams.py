@@ -1,8 +1,10 @@
-"""Server-sent events, in which most vendors stream the answers of text models."""
+"""The events in which vendors stream the answers of text models: server-sent, or AWS's frames."""
 
 import json
+import struct
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
+from zlib import crc32
 
 from toolkit.sandbox.chat_tools import split_calls
 from toolkit.sandbox.json_http import RequestBody
@@ -26,6 +28,27 @@ def format_named_event(name: str, data: dict[str, Any]) -> str:
     return f"event: {name}\n{format_event({'type': name, **data})}"
 
 
+def format_event_frame(name: str, data: object, kind: str = "event") -> bytes:
+    """Format an event, or an `exception`, as a frame of the stream.
+
+    A frame consists of its lengths, their checksum, its headers, its JSON, and a total checksum.
+
+    Source: AWS SDK reference, "Event stream encoding".
+    """
+    headers = b"".join(
+        bytes([len(key)]) + key.encode() + struct.pack("!BH", 7, len(value)) + value  # 7: a string
+        for key, value in (
+            (":message-type", kind.encode()),
+            (f":{kind}-type", name.encode()),
+            (":content-type", b"application/json"),
+        )
+    )
+    payload = json.dumps(data).encode()
+    prelude = struct.pack("!II", 16 + len(headers) + len(payload), len(headers))
+    frame = prelude + struct.pack("!I", crc32(prelude)) + headers + payload
+    return frame + struct.pack("!I", crc32(frame))
+
+
 async def stream_completion(
     head: dict[str, Any],
     reply: SimulatedReply,
@@ -37,7 +60,6 @@ async def stream_completion(
 
     Args:
         head: members that every chunk begins with.
-        reply: the answer.
         usage: last chunk, or None if it was not asked for.
         text: content, if it is more than the text of the reply.
         calls: the calls to tools, as the whole answer has them.

@@ -104,8 +104,6 @@ class PreparedAnswer:
     """A text that a vendor's models answer with.
 
     Attributes:
-        wires: wires of the vendors that give the answer.
-        text: text of the answer.
         when: words that a request must contain; the answer is given each time. Without words, it
             is given once, to any request.
     """
@@ -117,7 +115,12 @@ class PreparedAnswer:
 
 @dataclass(slots=True)
 class CallEffects:
-    """The effects of faults on a call: delays, and a fault that replaces or mangles the answer."""
+    """The effects of faults on a call: delays, and a fault that replaces or mangles the answer.
+
+    Attributes:
+        price_factor: factor for the prices that an answer states.
+        service_tier: the service tier of the account's project; None if it has none.
+    """
 
     delay_ms: float = 0.0
     piece_ms: float = 0.0
@@ -387,7 +390,4 @@ def _replaces_answer(fault: Fault) -> bool:
 
 def build_retry_headers(wait_s: float) -> dict[str, str]:
     """Build the headers that say when to retry: in seconds, and in milliseconds."""
-    return {
-        "retry-after": str(math.ceil(wait_s)),
-        "retry-after-ms": str(math.ceil(wait_s * 1000)),
-    }
+    return {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000))}

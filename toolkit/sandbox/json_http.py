@@ -1,11 +1,13 @@
-"""Helpers with which all simulated wires read requests and refuse them."""
+"""Helpers with which all simulated wires read requests, forms too, and refuse them."""
 
+import io
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from multipart import MultipartError, MultipartParser, parse_options_header
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -26,8 +28,6 @@ class RefusalError(Exception):
 
     Args:
         body: the error, in the vendor's format: JSON, or plain text.
-        status: HTTP status of the response.
-        headers: headers of the response.
     """
 
     def __init__(
@@ -56,10 +56,7 @@ class BodyFault:
     """A fault in a body.
 
     Attributes:
-        path: names and positions that lead to the faulty member.
         kind: `missing`, `extra_forbidden` or another error type of pydantic.
-        message: description of the fault.
-        value: value of the faulty member.
     """
 
     path: tuple[str | int, ...]
@@ -93,9 +90,19 @@ async def read_body(request: Request, model: type[B], refuse: RefuseBody) -> B:
         RefusalError: the body does not match the model.
     """
     try:
-        return model.model_validate(await read_json_object(request))
+        return parse_body(await read_json_object(request), model, refuse)
     except NotJsonError:
         raise refuse([]) from None
+
+
+def parse_body(body: JsonObject, model: type[B], refuse: RefuseBody) -> B:
+    """Parse a body as the model of its endpoint.
+
+    Raises:
+        RefusalError: the body does not match the model.
+    """
+    try:
+        return model.model_validate(body)
     except ValidationError as error:
         raise refuse(list_faults(error)) from None
 
@@ -110,6 +117,18 @@ def list_faults(error: ValidationError) -> list[BodyFault]:
         faults.append(BodyFault(path, kind, message, row["input"]))
     ranks = {"extra_forbidden": 0, "missing": 1}
     return sorted(faults, key=lambda fault: ranks.get(fault.kind, 2 if fault.is_type else 3))
+
+
+def refuse_first_fault(
+    refuse: Callable[[str], RefusalError], not_json: str, lead: str = ""
+) -> RefuseBody:
+    """Make the builder of refusals that describe the first fault of a body.
+
+    Args:
+        not_json: message for a body that is no JSON object.
+        lead: beginning of other messages.
+    """
+    return lambda faults: refuse(f"{lead}{faults[0]}" if faults else not_json)
 
 
 async def read_json_object(request: Request) -> JsonObject:
@@ -157,3 +176,43 @@ def build_checked_routes(
     return [
         Route(path, add_check(handler), methods=methods.split()) for methods, path, handler in table
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFile:
+    """A file of a form."""
+
+    filename: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MultipartForm:
+    """The fields and files of a form by name; a field that is sent twice counts once."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    files: dict[str, list[UploadedFile]] = field(default_factory=dict)
+
+
+async def read_form(request: Request, refuse: Callable[[], RefusalError]) -> MultipartForm:
+    """Read the body as a form; a body of another type is an empty form.
+
+    Raises:
+        RefusalError: made by `refuse` for a body that is no form, though its type says so.
+    """
+    form = MultipartForm()
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != "multipart/form-data":
+        return form
+    try:
+        parts = MultipartParser(io.BytesIO(await request.body()), options.get("boundary", ""))
+        for part in parts:
+            if part.filename is None:
+                form.fields.setdefault(part.name, part.value)
+            else:
+                files = form.files.setdefault(part.name, [])
+                files.append(UploadedFile(part.filename, part.raw))
+            part.close()
+    except MultipartError:
+        raise refuse() from None
+    return form

@@ -10,14 +10,45 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.sandbox.faults import CallEffects, Fault, VendorCall, build_retry_headers
+from toolkit.sandbox.json_http import RefusalError
 from toolkit.sandbox.state import SandboxState, get_call
 from toolkit.sandbox.text.chat import take_ordered_text
-from toolkit.sandbox.vendor_errors import build_vendor_error
+from toolkit.sandbox.wires import load_wire
 
 HANG_DURATION_S = 24 * 3600.0
 DRIP_PIECES = 20
 PIECE_MS = 10.0  # delay between the pieces of a streamed text, unless a fault sets another
 _STREAM_TYPES = (b"text/event-stream", b"application/vnd.amazon.eventstream")
+_MESSAGES = {
+    401: "The API key is not valid.",
+    402: "The account is out of credit.",
+    403: "The key may not do this.",
+    404: "No such resource.",
+    409: "The request is not valid for the current status.",
+    429: "Rate limit reached.",
+    503: "The service is not available.",
+    529: "Overloaded.",
+}
+_MINIMAX_CODES = {401: 1004, 402: 1008, 429: 1002, 500: 1000, 503: 1033}
+_ELEVENLABS_STATUSES = {
+    401: "invalid_api_key",
+    402: "quota_exceeded",
+    429: "too_many_concurrent_requests",
+}
+_AWS_TYPES = {
+    400: "ValidationException",
+    401: "UnrecognizedClientException",
+    402: "ServiceQuotaExceededException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    503: "ServiceUnavailableException",
+    529: "ServiceUnavailableException",
+}
+# Statuses that Bedrock never sends, and their replacements.
+_AWS_STATUSES = {401: 403, 402: 400, 529: 503}
 
 
 class VendorMiddleware:
@@ -34,13 +65,15 @@ class VendorMiddleware:
             await self._app(scope, receive, send)
             return
         body = await _read_body(receive)
-        call = self._log_call(vendor, scope, body)
+        path = str(scope["path"])[len(self._state.vendor_paths[vendor]) :] or "/"
+        # Drawn before the call is logged: a fault that is ordered after a reader has seen the
+        # call in the log affects later calls only.
+        effects = self._state.faults.draw_effects(vendor, path)
+        scope["sandbox_effects"] = effects
+        call = self._log_call(vendor, path, scope, body)
         scope["sandbox_call"] = call
-        effects = self._state.faults.draw_effects(vendor, call.path)
-        scope["sandbox_price_factor"] = effects.price_factor
-        scope["sandbox_service_tier"] = effects.service_tier
-        take_ordered_text.set(partial(self._state.faults.take_text, vendor))
         call.fault = effects.fault.summarize() if effects.fault else ""
+        take_ordered_text.set(partial(self._state.faults.take_text, vendor))
         delay_ms = self._state.latency_ms + effects.delay_ms
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
@@ -70,8 +103,7 @@ class VendorMiddleware:
                 return vendor
         return None
 
-    def _log_call(self, vendor: str, scope: Scope, body: bytes) -> VendorCall:
-        path = str(scope["path"])[len(self._state.vendor_paths[vendor]) :] or "/"
+    def _log_call(self, vendor: str, path: str, scope: Scope, body: bytes) -> VendorCall:
         query = bytes(scope.get("query_string", b"")).decode("latin-1")
         method = str(scope["method"])
         digest = self._state.compute_digest(
@@ -235,3 +267,31 @@ async def _drop_connection(scope: Scope, send: Send) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", b"4096")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b'{"', "more_body": True})
+
+
+def build_vendor_error(wire: str, status: int) -> RefusalError:
+    """Build an error as a vendor sends it.
+
+    If a vendor does not use the status, the error has the vendor's status. MiniMax's errors come
+    with HTTP 200, and Bedrock has neither 401 nor 402 nor 529.
+    """
+    words = _MESSAGES.get(status, "The server had an error while processing your request.")
+    refusal: RefusalError
+    match wire:
+        case "anthropic":
+            refusal = load_wire(wire).AnthropicRefusalError(status, words)
+        case "aws":
+            name = _AWS_TYPES.get(status, "InternalServerException")
+            refusal = load_wire(wire).refuse(_AWS_STATUSES.get(status, status), name, words)
+        case "elevenlabs":
+            name = _ELEVENLABS_STATUSES.get(status, "internal_error")
+            refusal = load_wire(wire).refuse(status, name, words)
+        case "google" | "runpod" | "runpod-jobs" | "vertex-token":
+            refusal = load_wire(wire).refuse(status, words)
+        case "minimax" if status in _MINIMAX_CODES:
+            refusal = load_wire(wire).MiniMaxRefusalError(_MINIMAX_CODES[status], words)
+        case "vertex":
+            refusal = load_wire("google").refuse(status, words)
+        case _:
+            refusal = load_wire("openai").refuse(status, words)
+    return refusal

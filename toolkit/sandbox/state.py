@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from toolkit.sandbox.faults import Faults, VendorCall
+from toolkit.sandbox.faults import CallEffects, Faults, VendorCall
 from toolkit.sandbox.vendor_paths import VENDOR_PATHS, CompatibleVendor
 
 T = TypeVar("T")
@@ -71,16 +71,10 @@ def mark_billed(request: Request) -> None:
     get_call(request).billed = True
 
 
-def get_price_factor(request: Request) -> float:
-    """Return the factor for the prices that an answer states."""
-    factor: float = request.scope["sandbox_price_factor"]
-    return factor
-
-
-def get_project_tier(request: Request) -> str | None:
-    """Return the service tier of the account's project, or None if it has no tier."""
-    tier: str | None = request.scope["sandbox_service_tier"]
-    return tier
+def get_effects(request: Request) -> CallEffects:
+    """Return the effects of faults on the current request."""
+    effects: CallEffects = request.scope["sandbox_effects"]
+    return effects
 
 
 def get_request_digest(request: Request) -> str:

@@ -88,7 +88,7 @@ class SecretsManagerResolver:
         return value
 
     def invalidate(self, connection_type: str, secret_ref: str) -> None:
-        """Drop the cached secret."""
+        """Drop the cached secret of a pointer, so that the next use reads it again."""
         if connection_type == "aws_secrets_manager":
             self._cache.pop(secret_ref, None)
 
@@ -111,7 +111,7 @@ class SecretsManagerResolver:
 
 
 def _parse_region(secret_ref: str) -> str | None:
-    """Parse the region of an ARN: `arn:aws:secretsmanager:{region}:…`."""
+    """Return the region in an ARN (`arn:aws:secretsmanager:{region}:…`); None for a plain name."""
     return secret_ref.split(":")[3] if secret_ref.startswith("arn:") else None
 
 

@@ -11,12 +11,12 @@ SETTINGS_PREFIX = "TOOLKIT_"
 
 
 class SecretResolver(Protocol):
-    """A resolver of pointers into the secrets they name."""
+    """A reader of secrets by pointers: the kind of place, and the name of the secret there."""
 
     async def resolve(
         self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
     ) -> str:
-        """Return the secret, never empty.
+        """Return the secret that a pointer names; it is empty only if the server needs none.
 
         Args:
             connection_type: place of the secret: `environment` or `aws_secrets_manager`.
@@ -48,18 +48,23 @@ class EnvironmentResolver:
         allowed: names of the variables that all callers may use. None means all variables, for an
             engine whose only caller owns the process.
         environ: variables to read from; the process's environment by default.
+        optional: names of variables that may be empty, because local servers need no key.
     """
 
     def __init__(
-        self, allowed: Collection[str] | None, environ: Mapping[str, str] | None = None
+        self,
+        allowed: Collection[str] | None,
+        environ: Mapping[str, str] | None = None,
+        optional: Collection[str] = (),
     ) -> None:
         self._allowed = None if allowed is None else frozenset(allowed)
+        self._optional = frozenset(optional)
         self._environ = os.environ if environ is None else environ
 
     async def resolve(
         self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
     ) -> str:
-        """Return the variable's current value.
+        """Return the variable's current value; "" for an optional variable that is not set.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`.
@@ -68,7 +73,8 @@ class EnvironmentResolver:
             raise make_unresolved_error()
         value = self._environ.get(secret_ref, "").strip()
         open_to_all = self._allowed is None or secret_ref in self._allowed
-        if not value or not (open_to_all or secret_ref in granted):
+        is_set = bool(value) or secret_ref in self._optional
+        if not is_set or not (open_to_all or secret_ref in granted):
             raise make_unresolved_error()
         return value
 
@@ -80,10 +86,10 @@ class EnvironmentResolver:
 
 
 class MappingResolver(EnvironmentResolver):
-    """A resolver of the given names only, such as the sandbox's own keys."""
+    """A resolver of `environment` pointers to the given names only, such as the sandbox's keys."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        super().__init__(allowed=values.keys(), environ=dict(values))
+    def __init__(self, values: Mapping[str, str], optional: Collection[str] = ()) -> None:
+        super().__init__(allowed=values.keys(), environ=dict(values), optional=optional)
 
 
 class ChainResolver:
@@ -127,7 +133,6 @@ class ReportingResolver:
     """A resolver that reports every secret of another, so that a cassette is kept free of it.
 
     Args:
-        resolver: the resolver of the secrets.
         tell: function that is called with each secret before it is returned.
         placeholder: value returned for a pointer that leads nowhere; None raises an error instead.
     """
@@ -142,7 +147,7 @@ class ReportingResolver:
     async def resolve(
         self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
     ) -> str:
-        """Return the secret, or the placeholder.
+        """Report and return the secret; for a pointer that leads nowhere, return the placeholder.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED` if there is no placeholder.

@@ -1,14 +1,13 @@
 """Bodies of requests: JSON from any caller is checked strictly before it is used."""
 
-import gc
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from toolkit.contract.collector_pause import pause_collector
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.model_faults import name_node
 from toolkit.engine.concurrency.pacing import Pacer
@@ -53,7 +52,7 @@ async def parse_body(
             # Listing the faults of many thousands of nodes would block the loop for too long.
             check_node_count(len(nodes), engine.settings.max_nodes)
         try:
-            with _pause_collector():
+            with _pause_collector(raw):
                 return model.model_validate_json(raw, strict=True)
         except ValidationError as error:
             refused = error
@@ -70,16 +69,9 @@ async def parse_body(
     )
 
 
-@contextmanager
-def _pause_collector() -> Iterator[None]:
-    """Pause the garbage collector, which would visit many small new objects repeatedly."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+def _pause_collector(raw: bytes) -> AbstractContextManager[None]:
+    """Pause the garbage collector while a large text is parsed."""
+    return pause_collector() if len(raw) > LARGE_BODY_BYTES else nullcontext()
 
 
 async def check_json(raw: bytes, settings: Settings, pacer: Pacer) -> dict[str, object]:
@@ -97,7 +89,7 @@ async def check_json(raw: bytes, settings: Settings, pacer: Pacer) -> dict[str, 
     if _may_exceed_structure(text, settings):
         await _check_structure(text, settings.max_values, pacer)
     try:
-        with _pause_collector():
+        with _pause_collector(raw):
             value = _DECODER.decode(text)
     except ValueError:
         _refuse("it is not JSON")

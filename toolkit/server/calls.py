@@ -47,6 +47,8 @@ class Upload:
 def check_scope(context: RequestContext, operation: ApiOperation[Any, Any]) -> None:
     """Check that the caller's key has the scope of an operation, if it needs any.
 
+    The scope `work` suffices for operations on work.
+
     Raises:
         RequestError: `FORBIDDEN`.
     """

@@ -19,7 +19,7 @@ async def follow_events(
     """Yield events and texts, up to the terminal event that nothing comes after.
 
     The stream ends early if its key is revoked, even by another process, and when the engine shuts
-    down: readers resume after the last event. It yields None after a silence.
+    down: readers resume after the last event. It yields None after each `KEEPALIVE_S` of silence.
 
     Raises:
         RequestError: `NOT_FOUND`.

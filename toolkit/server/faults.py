@@ -11,7 +11,7 @@ from toolkit.workers.serialization import find_function
 def list_faults(
     model: type[BaseModel], error: ValidationError, limit: int
 ) -> list[tuple[str, str]]:
-    """List the faults of a body as paths and messages, the first `limit` of them.
+    """List the first `limit` faults of a body as paths and messages, and the number of all others.
 
     The data is not echoed, except for the names of unknown fields.
     """

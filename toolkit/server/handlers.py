@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
+from toolkit.contract.base import WrittenRecord
 from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.catalog import CatalogModel
 from toolkit.contract.connections import Connection, ConnectionCreate
@@ -71,6 +72,20 @@ async def dispatch(call: ApiCall[Any]) -> Any:
     return await handler(call)
 
 
+async def accept(call: ApiCall[Any]) -> str:
+    """Accept work whose caller waits for its end, and return its id.
+
+    Raises:
+        RequestError: as for `dispatch`.
+        ServiceError: likewise.
+    """
+    if call.operation is work.RUNS_CREATE:
+        check_scope(call.context, call.operation)
+        return await call.engine.runs.accept(call.context, call.input)
+    accepted: str = (await dispatch(call)).id
+    return accepted
+
+
 async def count_records(call: ApiCall[Any], page: Sequence[BaseModel]) -> int | None:
     """Count all records of a list of which a page was read.
 
@@ -93,7 +108,7 @@ async def count_records(call: ApiCall[Any], page: Sequence[BaseModel]) -> int | 
     return await service.count(call.context)
 
 
-async def hold(call: ApiCall[Any], work_id: str, seconds: float) -> BaseModel:
+async def hold(call: ApiCall[Any], work_id: str, seconds: float) -> BaseModel | WrittenRecord:
     """Wait until work has ended or is blocked, or the time is up, and return its record.
 
     A server that is shutting down returns the unfinished record: the work is resumed later.
@@ -104,7 +119,7 @@ async def hold(call: ApiCall[Any], work_id: str, seconds: float) -> BaseModel:
     if not is_id(work_id, call.operation.resource.prefix):
         raise build_not_found("resource", work_id)  # below this path it is not there
     engine, quick_s = call.engine, min(seconds, DRAIN_CHECK_S)
-    record: BaseModel | None = await engine.wait(call.context, work_id, quick_s)
+    record = await engine.wait(call.context, work_id, quick_s)
     if record is None and seconds > quick_s:
         remaining_wait = engine.wait(call.context, work_id, seconds - quick_s)
         record = await _wait_unless_draining(engine, remaining_wait)
@@ -265,6 +280,14 @@ def _bind_own() -> Iterator[tuple[str, Handler[Any, Any]]]:
         ),
     )
     yield _bind(work.ARTIFACTS_LINEAGE, lambda call: call.engine.lineage.get(call.context, call.id))
+    yield _bind(
+        work.MAPS_ROWS_CREATE,
+        lambda call: call.engine.maps.rows_create(call.context, call.id, call.input),
+    )
+    yield _bind(
+        work.MAPS_ROWS_LIST,
+        lambda call: call.engine.maps.rows_list(call.context, call.id, call.input),
+    )
     yield _bind(
         work.PLANS_CREATE, lambda call: call.engine.planning.create(call.context, call.input)
     )

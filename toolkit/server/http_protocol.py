@@ -20,7 +20,7 @@ MAX_READ_BYTES = 256 * 1024
 
 
 class JoiningTransport:
-    """A transport that holds a response's head until its body is written, or the loop turns.
+    """A transport that holds a response's head until its body is written, or the loop's next turn.
 
     uvicorn writes them one after the other. Two packets would cost two system calls, and wake the
     caller twice.
@@ -86,7 +86,7 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
     """Make a subclass of uvicorn's protocol that limits the wait for a request and its head."""
 
     class Patient(HTTP_PROTOCOL):  # type: ignore[valid-type, misc]  # chosen at run time
-        """One connection."""
+        """The protocol of one connection."""
 
         cycle: Any
         scope: Any
@@ -126,7 +126,7 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
             return self.cycle is None or self.cycle.response_complete
 
         def _wait(self, cycle: Any) -> None:
-            """Check after a while whether another request came."""
+            """Close the connection after `head_timeout_s` unless another request comes."""
             self._waiting = self.loop.call_later(settings.head_timeout_s, self._look, cycle)
 
         def _look(self, cycle: Any) -> None:

@@ -27,7 +27,7 @@ from toolkit.server.errors import (
     make_upload_error,
 )
 from toolkit.server.event_streams import follow_events
-from toolkit.server.handlers import dispatch, hold
+from toolkit.server.handlers import accept, dispatch, hold
 from toolkit.server.operations import (
     OPERATIONS_BY_PATH,
     admit,
@@ -52,7 +52,7 @@ class LocalOperations:
         self._engine = engine
 
     async def call(self, request: OperationRequest) -> OperationAnswer:
-        """Carry out one operation.
+        """Carry out one operation, and return its answer.
 
         Raises:
             ToolkitError: as a client gets it over HTTP.
@@ -88,11 +88,10 @@ class LocalOperations:
         operation = call.operation
         if request.file is not None:
             return await self._answer_upload(call, request.file)
-        if request.hold_s and operation.method == "GET":
-            return OperationAnswer([RecordDocument.of(await hold(call, call.id, request.hold_s))])
-        result = await dispatch(call)
         if request.hold_s:
-            result = await hold(call, result.id, request.hold_s)
+            work_id = call.id if operation.method == "GET" else await accept(call)
+            return OperationAnswer([RecordDocument.of(await hold(call, work_id, request.hold_s))])
+        result = await dispatch(call)
         if operation.form == "record":
             return OperationAnswer([RecordDocument.of(result)])
         if operation.form == "bytes":
@@ -121,7 +120,12 @@ class LocalOperations:
     async def _read_bytes(
         self, call: ApiCall[Any], artifact: Artifact, span: tuple[int, int | None]
     ) -> bytes:
-        """Read the bytes of an artifact, or a span of them."""
+        """Read the bytes of an artifact, or a span of them.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a span that begins after the last byte.
+            ServiceError: `UNAVAILABLE` if the bytes end too early.
+        """
         start, size = span[0], artifact.size_bytes
         end = size if span[1] is None else min(span[1], size)
         if start and start >= end:
@@ -159,7 +163,11 @@ class LocalOperations:
 
 
 def _copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
-    """Copy a file of at most `limit` bytes, and return its size; blocks."""
+    """Copy a file and return its size; blocks.
+
+    Raises:
+        RequestError: `PAYLOAD_TOO_LARGE` for more than `limit` bytes.
+    """
     size = 0
     while chunk := source.read(COPY_BYTES):
         size += len(chunk)

@@ -44,7 +44,7 @@ class InFlightLimit:
 
     @contextmanager
     def hold(self, owner: str | None, amount: int = 1) -> Iterator[None]:
-        """Count something while it is under way."""
+        """Count an amount for an owner until the block ends, without checking the limit."""
         self._held[owner] += amount
         try:
             yield

@@ -115,10 +115,10 @@ async def answer_page(call: ApiCall[Any], records: Sequence[BaseModel]) -> Opera
 def parse_parameters(
     parameters: Iterable[tuple[str, str]], operation: ApiOperation[Any, Any]
 ) -> OperationQuery | None:
-    """Parse query parameters; an unknown or repeated parameter is an error.
+    """Parse query parameters; return None for an operation without parameters.
 
     Raises:
-        RequestError: `INVALID_REQUEST`.
+        RequestError: `INVALID_REQUEST` for an unknown, repeated or invalid parameter.
     """
     names = {item.name for item in operation.query.PARAMETERS} if operation.query else set()
     values: dict[str, str] = {}

@@ -30,7 +30,7 @@ class _NotifyingServer(uvicorn.Server):
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening."""
+        """Start listening, and report that the server is ready."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()

@@ -67,7 +67,7 @@ class WorkerGroup:
         self._on_ready()
 
     async def _keep(self, number: int) -> None:
-        """Start a worker, and restart it whenever it dies."""
+        """Start a worker and restart it whenever it dies; stop the group if it refuses to start."""
         if number:
             await self._ready[0].wait()
         pause_s = FIRST_PAUSE_S
@@ -103,7 +103,7 @@ class WorkerGroup:
         return await process.wait()
 
     async def _stop(self, process: Process) -> None:
-        """Drain a worker, and wait for its end."""
+        """Ask a worker to stop, and wait for its end; kill it after `STOP_S` seconds."""
         if process.returncode is None:
             process.terminate()
         try:

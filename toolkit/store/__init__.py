@@ -19,7 +19,7 @@ from toolkit.store.changes import (
 )
 from toolkit.store.configuration_cache import ConfigurationCache
 from toolkit.store.content import Content, FileSection, compute_sha256, iter_chunks
-from toolkit.store.leases.heartbeat import Heartbeat
+from toolkit.store.leases.outages import Heartbeat
 from toolkit.store.limits.limit_store import LimitDocument, LimitStore
 from toolkit.store.read_connection import Row
 from toolkit.store.read_only import ReadOnlyStore

@@ -14,11 +14,7 @@ ScopeKind: TypeAlias = Literal["account", "all"]
 
 @dataclass(frozen=True, slots=True)
 class AccountScope:
-    """The rows of one account.
-
-    Attributes:
-        account_id: the account's id.
-    """
+    """The rows of one account."""
 
     account_id: str
 
@@ -47,10 +43,10 @@ def build_account_condition(kind: ScopeKind, table: str) -> str:
 
 
 def make_account_condition(kind: ScopeKind, table: Table) -> ColumnElement[bool]:
-    """Make the same condition for a statement of SQLAlchemy."""
+    """Make the condition of `build_account_condition` as an expression of SQLAlchemy."""
     return true() if kind == "all" else table.c.account_id == bindparam("account_id")
 
 
 def get_scope_values(scope: ReadScope) -> dict[str, object]:
-    """Return the values of the parameters in the condition."""
+    """Return the parameter of the account condition; no parameter for the scope of all accounts."""
     return {} if isinstance(scope, AllAccounts) else {"account_id": scope.account_id}

@@ -44,8 +44,6 @@ def open_place(
     Args:
         data_dir: data directory, which has the artifacts if there is no URL.
         url: operator's `artifact_url`: a folder, or a URL as fsspec spells it.
-        endpoint_url: endpoint of an S3-compatible service.
-        aws_profile: AWS profile with the credentials; the environment's credentials by default.
         synced: whether a file must be on the disk before it counts as stored.
     """
     if url is None:
@@ -60,11 +58,7 @@ def open_place(
 
 
 class BlobStore:
-    """A store of immutable, content-addressed bytes.
-
-    Args:
-        synced: whether they are on a disk before they count as stored.
-    """
+    """A store of immutable, content-addressed bytes."""
 
     def __init__(self, place: BlobPlace, *, synced: bool) -> None:
         self.place = place
@@ -96,7 +90,7 @@ class BlobStore:
             raise make_unavailable_error(error) from error
 
     async def put_paid(self, digest: str, data: Content) -> None:
-        """Store the bytes of a paid result, for which there may be ballast.
+        """Store the bytes of a paid result; on a full disk, free the space reserved for it first.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -120,15 +114,15 @@ class BlobStore:
 
     @property
     def ballast_bytes(self) -> int:
-        """Return how many bytes of ballast are held; more than is ever wanted without a disk."""
+        """The disk space reserved for results, in bytes; `sys.maxsize` without a local disk."""
         ballast = self.place.ballast
         return sys.maxsize if ballast is None else ballast.size_bytes
 
     async def grow_ballast(self, size_bytes: int, max_wait_s: float) -> None:
-        """Hold at least so many bytes of ballast; wait while there is no room for them.
+        """Reserve at least `size_bytes` of disk space for results; wait while the disk is full.
 
         Raises:
-            ServiceError: `UNAVAILABLE` if there is none for so many seconds.
+            ServiceError: `UNAVAILABLE` if the disk is still full after `max_wait_s` seconds.
         """
         ballast = self.place.ballast
         deadline = time.monotonic() + max_wait_s
@@ -146,11 +140,7 @@ class BlobStore:
     async def delete(
         self, digest: str, stored_before_s: float, is_referenced: Callable[[], Awaitable[bool]]
     ) -> bool:
-        """Delete bytes, unless they were stored too recently; return whether nothing is to do.
-
-        Args:
-            stored_before_s: minimum age, in seconds.
-            is_referenced: function that checks whether a record names them, which keeps them.
+        """Delete bytes unless a record names them; return False if they were stored too recently.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -178,8 +168,6 @@ class BlobStore:
         """Return the bytes from `start` up to, but not including, `end`.
 
         Args:
-            start: offset of the first byte.
-            end: offset after the last byte; None reads to the end.
             limit_s: the longest that a remote place may make no progress; work has more patience
                 than a request.
 
@@ -207,10 +195,6 @@ class BlobStore:
     async def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
         """Make a URL by which bytes can be read without a key, for some seconds.
 
-        Args:
-            seconds: validity of the URL, in seconds.
-            headers: `Content-Type` and `Content-Disposition` of the answer.
-
         Raises:
             RequestError: `INVALID_REQUEST` if the bytes are in a place that signs no URLs.
             ServiceError: `UNAVAILABLE`.
@@ -234,7 +218,7 @@ class BlobStore:
         return await self._threads.run(partial(call, *args, **kwargs))
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to the storage of the bytes."""
         if self.place.is_remote:
             await self._threads.close(self.place.close)
         else:
@@ -242,7 +226,7 @@ class BlobStore:
 
 
 class Progress:
-    """The progress of a call of storage, which is given up once there is none for too long."""
+    """A watch on the progress of a storage call, which is given up after too long without any."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()
@@ -252,10 +236,10 @@ class Progress:
         self._at = time.monotonic()
 
     async def limit(self, call: Coroutine[Any, Any, T], limit_s: float) -> T:
-        """Wait for a call for as long as there is progress.
+        """Return the result of a call, waiting for as long as there is progress.
 
         Raises:
-            StoreUnavailableError: there was none for so many seconds.
+            StoreUnavailableError: there was no progress for `limit_s` seconds.
         """
         calling = asyncio.ensure_future(call)
         try:
@@ -268,7 +252,7 @@ class Progress:
 
 
 def make_lost_error() -> RequestError:
-    """Make the error for bytes that are missing from their place: no retry brings them."""
+    """Make the error for an artifact's bytes that are missing from the storage: no retry helps."""
     return RequestError(
         ErrorCode.NOT_FOUND,
         "The bytes of this artifact are lost: the store has its record, but not its bytes."

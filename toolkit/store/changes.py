@@ -53,10 +53,10 @@ class DeleteRow(NamedTuple):
 
 
 class AddSpending(NamedTuple):
-    """An amount added to (or subtracted from) a key's spending of a day, in nano-dollars.
+    """An amount added to (or subtracted from) the spending of a key or account, in nano-dollars.
 
     Attributes:
-        id: id of the row, which is inserted if it does not exist.
+        id: id of the row of a day or in total, which is inserted if it does not exist.
         limit: maximum of the sum; None for no limit.
     """
 
@@ -103,7 +103,7 @@ Change: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to work on a root: a run, job, workflow or task that one process works on.
+    """The right to work on a root (work item): a run, job, workflow or task for one process.
 
     `fence` grows each time the lease changes hands.
 
@@ -121,11 +121,16 @@ class Lease:
 
 
 class LeaseLost(Exception):  # noqa: N818 - names what happened
-    """Another process holds the root now; this call wrote nothing."""
+    """Raised if another process has the lease by now; nothing was written."""
 
 
 class StoreUnavailableError(ServiceError):
     """The database cannot be used now: running work is interrupted and resumed later."""
+
+
+def make_unusable_error(message: str) -> ServiceError:
+    """Make the error for a database or place that cannot be used as it is."""
+    return ServiceError(ErrorCode.UNAVAILABLE, message)
 
 
 def make_retryable_error(message: str) -> StoreUnavailableError:
@@ -134,8 +139,8 @@ def make_retryable_error(message: str) -> StoreUnavailableError:
 
 
 class OverLimit(Exception):  # noqa: N818 - names what happened
-    """A key would spend more than its limit; this call wrote nothing."""
+    """Raised if a key or account would spend more than its limit; nothing was written."""
 
 
 class Conflict(Exception):  # noqa: N818 - names what happened
-    """A value that must be unique already exists; this call wrote nothing."""
+    """Raised if a value that must be unique already exists; nothing was written."""

@@ -19,7 +19,6 @@ class ConfigurationCache(Generic[K, T]):
     rows would be. All callers share the values, so no caller may change them.
 
     Args:
-        store: store with the configuration.
         load: function that reads the value of a key; its errors are not cached.
     """
 

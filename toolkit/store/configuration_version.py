@@ -1,9 +1,9 @@
-"""The version of the configuration: a number that triggers raise whenever some of it changes.
+"""The version of the configuration: a number that triggers increase when some of it changes.
 
 The configuration decides which actions each caller may take with each secret: accounts, API keys,
-connections and their shares. Each change raises the number in its own transaction. That includes
-changes by other processes, by earlier versions, or by a person with a database tool.
-So a value that was derived from it in memory is valid as long as the number is the same.
+connections and their shares. Each change increases the number in its own transaction. That includes
+changes by other processes, by earlier versions, or by a person with a database tool. So a value
+that was derived from it in memory is valid as long as the number is the same.
 """
 
 from typing import TypeAlias
@@ -34,7 +34,10 @@ DECISIVE_COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def _build_difference(table: str, column: str) -> str:
-    """Build the condition that an update changes a column."""
+    """Build the condition, in SQLite's SQL, that an update changes a column.
+
+    The time of a key's last use does not count.
+    """
     old, new = f"OLD.{column}", f"NEW.{column}"
     if (table, column) == COLUMN_WITH_LAST_USE:
         old, new = (f"json_remove({value}, '$.last_used_at')" for value in (old, new))

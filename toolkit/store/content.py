@@ -15,8 +15,6 @@ class FileSection:
 
     Attributes:
         file: open to be read, in bytes.
-        start: offset of the first byte.
-        size: number of bytes.
         on_read: called before each chunk is read.
     """
 

@@ -1,10 +1,10 @@
 """Crash points: named moments at which tests have this process killed; unset, they do nothing.
 
-`TOOLKIT_CRASH_AT` is read once, when a store opens. `commit:before:17` sends SIGKILL to the
-process when its seventeenth transaction is about to be committed, `commit:after:17` right after
-it was committed and before anybody is told so. `blob` stands for putting the written bytes of an
-artifact in place, `lease` for taking, renewing or letting go of a lease. Where the variable is not
-set, which is everywhere but in tests, each moment is a call that does nothing.
+`TOOLKIT_CRASH_AT` is read once, when a store opens. `commit:before:17` sends SIGKILL to the process
+when its seventeenth transaction is about to be committed, `commit:after:17` right after it was
+committed and before its caller learns of it. `blob` stands for putting the written bytes of an
+artifact in place, `lease` for acquiring, renewing or releasing a lease. Without the variable, as
+everywhere but in tests, each moment is a call that does nothing.
 """
 
 import os

@@ -20,12 +20,6 @@ class OpenDatabase(ABC):
     By default no other engine is notified of anything, because SQLite has no notifications.
 
     Attributes:
-        reads: connection that reads committed rows.
-        writes: connection of the writer's transactions.
-        clock: clock by which leases expire.
-        owner: lease owner of this opening of the database.
-        is_copy: whether the database is a copy of another database.
-        poll_interval_s: interval at which event waiters poll, in seconds.
         get_version: returns a number that changes with others' commits; None if they send notices.
     """
 
@@ -59,7 +53,7 @@ class OpenDatabase(ABC):
         """Do what is due after a commit, on the loop."""
 
     async def claim_artifacts(self, place: BlobPlace) -> str | None:  # noqa: ARG002
-        """Record the database and the place of its artifacts in each other.
+        """Record the database and its artifacts' place in each other.
 
         Returns:
             A warning if this engine's folder is its own and other engines have theirs, or None.
@@ -79,13 +73,8 @@ class ViewedDatabase:
     """A database that was opened only for viewing.
 
     Attributes:
-        reads: connection that reads committed rows.
-        clock: clock by which leases expire.
         owner: object that knows which owners of leases have ended.
-        is_copy: whether the database is a copy of another database.
         get_version: returns a number that changes with others' commits, or None.
-        poll_interval_s: interval at which event waiters poll, in seconds.
-        close: function that closes everything.
     """
 
     reads: ReadConnection

@@ -37,7 +37,7 @@ class EventWaiter:
         return self.types is None or event[1] in self.types
 
     def answer(self) -> None:
-        """Have it wait no longer."""
+        """Mark the waiter as answered, and wake it."""
         self.is_answered = True
         self.woken.set()
 
@@ -47,12 +47,6 @@ class EventWaiters:
 
     They are notified of this process's own events (`notify`), and of other processes' events if
     these send notices (`wake`). For the rest, one poll for all of them is the safety net.
-
-    Args:
-        reader: reader that finds events of other processes.
-        get_version: returns a number that changes when another connection has committed; None
-            polls every time.
-        poll_interval_s: interval between two polls, in seconds.
     """
 
     def __init__(
@@ -119,7 +113,7 @@ class EventWaiters:
     async def _find_or_wait(
         self, resource_id: str, waiter: EventWaiter
     ) -> Mapping[EventKey, LastEvent]:
-        """Find the last event; return none while the database is away: another look follows."""
+        """Find the last event of a waiter's key; return an empty mapping if the database fails."""
         try:
             if waiter.key is None:
                 waiter.key = await self._reader.find_event_key(resource_id)
@@ -168,7 +162,7 @@ class EventWaiters:
         return seen != self._version
 
     def close(self) -> None:
-        """Look for nothing any more."""
+        """Stop polling, and forget all waiters."""
         self._stop_waiting_to_look()
         if self._looking is not None:
             self._looking.cancel()

@@ -88,7 +88,7 @@ def _build_value(kind: DatabaseKind, field: IndexedField, row: str = "i") -> str
 def _build_branches(
     kind: DatabaseKind, scope: ScopeKind, field: IndexedField, with_values: bool
 ) -> str:
-    """Build the search for accounts, and their values of a field: a step in the index for each."""
+    """Build the statement that finds accounts, and their values of a field."""
     accounts = _ACCOUNT_SQL if scope == "account" else _ACCOUNTS_SQL.format(table=field.table)
     if not with_values:
         return (
@@ -112,13 +112,13 @@ def _build_branches(
 
 @cache
 def build_branch_count(kind: DatabaseKind, field: IndexedField) -> str:
-    """Build the count of the ids of branches between two bounds, each up to `limit`."""
+    """Build the statement that counts each branch's ids between two bounds, up to `limit`."""
     ids = f"SELECT 1 {_build_branch_range(kind, field)} LIMIT :limit"
     return f"SELECT (SELECT count(*) FROM ({ids}) AS found) AS n FROM {_list_branches(kind)}"  # noqa: S608
 
 
 def _list_branches(kind: DatabaseKind) -> str:
-    """Build the source `branch` of branches, which the parameter `:branches` has as a JSON list."""
+    """Build the SQL source `branch`, with a row for each branch in the JSON list `:branches`."""
     if kind == "sqlite":
         return "json_each(:branches) AS branch"
     return "json_array_elements(CAST(:branches AS json)) AS branch (value)"
@@ -134,7 +134,7 @@ def _match_branch(kind: DatabaseKind, field: IndexedField, row: str) -> str:
 
 
 def _build_branch_range(kind: DatabaseKind, field: IndexedField) -> str:
-    """Build the source of the rows of a branch between two bounds, and its condition."""
+    """Build `FROM` and `WHERE` for rows with a value of a field, from `:lowest` up to `:before`."""
     return (
         f"FROM {field.table} AS i WHERE {_match_branch(kind, field, 'i')}"
         f" AND i.{field.key} >= :lowest AND i.{field.key} < :before"

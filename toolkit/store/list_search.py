@@ -199,8 +199,7 @@ class WorkSearch:
     ) -> tuple[IndexedField | None, list[list[str]]]:
         """Choose the indexed field whose ids are read, and find its branches; None reads all ids.
 
-        A text excludes more than most fields do, and so does each of them more than a status of
-        most records.
+        A text usually excludes more records than a field does, apart from a tag or a rare status.
         """
         filters = self._filters
         for field in self._work.indexed:
@@ -227,9 +226,6 @@ class WorkSearch:
         """Yield ids between two bounds, newest first, in batches that grow.
 
         Args:
-            limit: size of the first batch.
-            lowest: smallest id to yield.
-            before: id that all yielded ids are below.
             maximum: number of ids after which it ends; all by default.
         """
         size, total = min(limit, SLICE_ROWS), 0
@@ -260,7 +256,7 @@ def _limit_total(count: int) -> int | None:
 async def merge_ids(
     candidates: list[str], batches: AsyncIterator[list[str]]
 ) -> AsyncIterator[list[str]]:
-    """Merge two sources of ids, both newest first, and different."""
+    """Merge two sources of ids, both newest first, that have no id in common; yield batches."""
     start = 0
     async for ids in batches:
         end = start

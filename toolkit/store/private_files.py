@@ -58,12 +58,15 @@ def create_private_file(path: Path) -> None:
         os.close(open_private(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
-def lock_file(file: IO[bytes], *, wait: bool = False) -> bool:
-    """Lock a file until it is closed or the process dies; return False if another has it locked.
+def is_writable(folder: Path) -> bool:
+    """Check whether the permissions of a folder and its disk allow new files."""
+    if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return False
+    return os.access(folder, os.W_OK)
 
-    Args:
-        wait: wait until the other process unlocks it.
-    """
+
+def lock_file(file: IO[bytes], *, wait: bool = False) -> bool:
+    """Lock a file until it is closed or the process dies; return False if another has it locked."""
     if fcntl is None:  # pragma: no cover - Windows
         return True
     try:

@@ -8,9 +8,9 @@ from typing import Self
 
 from sqlalchemy import Connection
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
 from toolkit.store.blobs import BlobStore, open_place
-from toolkit.store.changes import Change, Lease
+from toolkit.store.changes import Change, Lease, make_unusable_error
 from toolkit.store.content import Content
 from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.data_dir.owners import Onlooker
@@ -30,11 +30,7 @@ from toolkit.store.writing.writer import ChangeWriter
 
 
 class ReadOnlyStore(Store):
-    """A reader of the rows, events and bytes of a store.
-
-    Args:
-        view: opened database of the newest revision.
-    """
+    """A reader of the rows, events and bytes of a store."""
 
     def __init__(self, view: ViewedDatabase, blobs: BlobStore) -> None:
         RowReader.__init__(self, view.reads)
@@ -61,12 +57,6 @@ class ReadOnlyStore(Store):
     ) -> Self:
         """Open a data directory, or a database, for viewing.
 
-        Args:
-            data_dir: folder of `state.db`, unless the rows are in another database.
-            artifact_url: place of the artifacts' bytes; a folder in `data_dir` by default.
-            artifact_endpoint_url: endpoint of an S3-compatible service other than AWS.
-            database: address of a PostgreSQL database, which then has the rows.
-
         Raises:
             ServiceError: `UNAVAILABLE` if there is none, or it is of another version.
         """
@@ -90,16 +80,12 @@ class ReadOnlyStore(Store):
         raise _make_read_only_error()
 
     async def delete_blob(self, sha256: str, *, stored_before_s: float) -> bool:  # noqa: ARG002
-        """Delete nothing."""
+        """Delete nothing, and return False."""
         return False
 
 
 def _view_data_dir(data_dir: Path) -> ViewedDatabase:
-    """Open the database of a data directory for reading.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when it is no data directory, or of another version.
-    """
+    """Open the database of a data directory for reading."""
     database = find_database(data_dir, newest=True)
     with translate_errors():
         connection = open_read_only(database)
@@ -121,7 +107,7 @@ def _view_data_dir(data_dir: Path) -> ViewedDatabase:
 
 
 class _ReadOnlyLeases(LeaseStore):
-    """The leases of others."""
+    """The leases of other processes, as a reader sees them; it claims none."""
 
     async def claim(self, *_arguments: object, **_options: object) -> list[Lease]:
         """Claim nothing."""
@@ -158,7 +144,6 @@ def _refuse_transaction() -> AbstractContextManager[Connection]:
 
 
 def _make_read_only_error() -> ServiceError:
-    return ServiceError(
-        ErrorCode.UNAVAILABLE,
-        "It was opened read-only: open it without read_only (--read-only) to change it.",
+    return make_unusable_error(
+        "It was opened read-only: open it without read_only (--read-only) to change it."
     )

@@ -18,8 +18,7 @@ from sqlalchemy import (
 )
 
 from toolkit.store.account_scope import ScopeKind, make_account_condition
-from toolkit.store.dialects import DatabaseKind, compile_statement
-from toolkit.store.json_sql import list_given_ids
+from toolkit.store.dialects import DatabaseKind, compile_statement, list_given_ids
 from toolkit.store.tables import artifacts, connections, events, metadata, name_columns, roots
 
 # Without an offset, the dialect adds a parameter for it, which would have no value.
@@ -33,11 +32,7 @@ SumQuery: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], str, bool]
 def _match(
     rows: Table, scope: ScopeKind, columns: tuple[str, ...], *, without: bool = False
 ) -> list[ColumnElement[bool]]:
-    """Make the conditions that a row is in a scope, and has the values of columns.
-
-    Args:
-        without: whether there is a status that it must not have.
-    """
+    """Make the conditions that a row is in a scope, and has the values of columns."""
     conditions = [make_account_condition(scope, rows)]
     conditions += [rows.c[column] == bindparam(column) for column in columns]
     return [*conditions, rows.c.status != bindparam("without")] if without else conditions
@@ -59,7 +54,7 @@ def build_get(
     equals: tuple[str, ...] = (),
     without: bool = False,
 ) -> str:
-    """Build the query of a scope's row by its id and more."""
+    """Build the query of a scope's row by its id and the values of other columns."""
     rows = metadata.tables[table]
     selection: list[Any] = [rows.c[column] for column in columns] or [rows]
     conditions = _match(rows, scope, ("id", *equals), without=without)
@@ -162,10 +157,7 @@ def build_last_event(kind: DatabaseKind, owner: str) -> str:
 
 @cache
 def build_last_events(kind: DatabaseKind, owner: str) -> str:
-    """Build the query of the last events of several resources or jobs; an index finds each.
-
-    Their ids are a JSON list.
-    """
+    """Build the query of the last events of several resources or jobs; an index finds each."""
     owner_id, number = f"{owner}_id", "job_n" if owner == "job" else "n"
     last = f"SELECT max({number}) FROM events WHERE {owner_id} = wanted.value"  # noqa: S608
     return (
@@ -178,25 +170,27 @@ def build_last_events(kind: DatabaseKind, owner: str) -> str:
 STORED_DIGESTS_SQL: Final = (
     "SELECT DISTINCT sha256 FROM artifacts WHERE NOT deleted AND content IS NULL ORDER BY sha256"
 )
-# A step in an index for each owner, however many roots it has.
-ROOT_OWNERS_SQL: Final = (
-    "WITH RECURSIVE owners (owner) AS ("
-    "SELECT min(owner) FROM roots WHERE open = TRUE"
-    " UNION ALL SELECT"
-    " (SELECT min(roots.owner) FROM roots WHERE open = TRUE AND roots.owner > owners.owner)"
-    " FROM owners WHERE owners.owner IS NOT NULL"
-    ") SELECT owner FROM owners WHERE owner IS NOT NULL"
-)
+# As the indexes of open roots spell it.
+_IS_OPEN: Final[dict[DatabaseKind, str]] = {"sqlite": "open = 1", "postgresql": "open"}
+
+
+@cache
+def build_root_owners(kind: DatabaseKind) -> str:
+    """Build the query of the owners of open roots: a step in an index for each."""
+    least = f"SELECT min(roots.owner) FROM roots WHERE {_IS_OPEN[kind]}"  # noqa: S608 - our names
+    return (
+        f"WITH RECURSIVE owners (owner) AS ({least} UNION ALL"  # noqa: S608 - our names
+        f" SELECT ({least} AND roots.owner > owners.owner)"
+        " FROM owners WHERE owners.owner IS NOT NULL"
+        ") SELECT owner FROM owners WHERE owner IS NOT NULL"
+    )
 
 
 @cache
 def build_free_roots(kind: DatabaseKind) -> str:
-    """Build the query of a page of the open roots that an owner may take, oldest first.
-
-    The ids of owners that are known to be dead are a JSON list.
-    """
+    """Build the query of a page of the open roots that an owner may take, oldest first."""
     return (
-        f"SELECT {name_columns('roots')} FROM roots WHERE open = TRUE"  # noqa: S608 - our names
+        f"SELECT {name_columns('roots')} FROM roots WHERE {_IS_OPEN[kind]}"  # noqa: S608
         " AND (owner IS NULL OR owner <> :owner"
         f" AND (lease_until < :at OR owner IN (SELECT wanted.value FROM {list_given_ids(kind)})))"
         " AND (created_at, id) > (:after, :after_id)"
@@ -207,7 +201,7 @@ def build_free_roots(kind: DatabaseKind) -> str:
 @cache
 def build_cancel_requests(kind: DatabaseKind) -> str:
     """Build the query of an owner's open roots that are to be cancelled."""
-    conditions = (roots.c.owner == bindparam("owner"), roots.c.open.is_(True))
+    conditions = (roots.c.owner == bindparam("owner"), roots.c.open == true())
     return compile_statement(
         kind, select(roots.c.id).where(*conditions, roots.c.cancel_requested.is_(True))
     )

@@ -1,20 +1,23 @@
 """Reads of rows and events: statements compiled once, run on the database's own driver."""
 
+import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store import read_statements as statements
 from toolkit.store.account_scope import AccountScope, ReadScope, get_scope_values
 from toolkit.store.configuration_version import READ_VERSION_SQL, ConfigurationVersion
 from toolkit.store.list_search import WorkSearch
+from toolkit.store.map_rows import MapRowReader
 from toolkit.store.read_connection import ReadConnection, Row
 from toolkit.store.tables import name_columns
-from toolkit.store.turn_memo import TurnMemo
 from toolkit.store.work_lists import WorkList
 
+T = TypeVar("T")
+_GIVEN_UP: Final = object()  # replaces the value if its reader was cancelled
 # One statement, so that both are read at the same moment.
 _SPENDING_SQL = (
     "SELECT spending.nano AS total, "  # noqa: S608 - our names
@@ -38,11 +41,65 @@ EventKey: TypeAlias = tuple[str, str]
 LastEvent: TypeAlias = tuple[int, str]
 
 
+class TurnMemo:
+    """Remembers values that were read in a turn of the event loop, for the rest of that turn.
+
+    Many requests are often served in one turn, and read the same values. The first read queues
+    the memory's end in the loop. Every callback that runs before the end was queued before the
+    read. So no request gets a value from before it asked, and a caller that waited for a commit
+    reads its rows. Requests must be queued when they are received (`call_soon`), as servers do
+    unless they start tasks at once.
+
+    If a read has to wait for its answer, all callers of the turn in which it began wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[Hashable, object] = {}
+        self._is_ending = False
+
+    def peek(self, key: Hashable) -> object:
+        """Return the value of a key that was read in this turn; None if it has no value yet."""
+        value = self._values.get(key)
+        return None if isinstance(value, asyncio.Future) else value
+
+    async def find(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """Return the value of a key, which is read at most once in a turn of the event loop."""
+        while key in self._values:
+            entry = self._values[key]
+            # Shielded, as the others wait on when one of them is cancelled.
+            value = await asyncio.shield(entry) if isinstance(entry, asyncio.Future) else entry
+            if value is not _GIVEN_UP:
+                return cast("T", value)
+        loop = asyncio.get_running_loop()
+        if not self._is_ending:
+            self._is_ending = True
+            loop.call_soon(self.forget)
+        reading: asyncio.Future[object] = loop.create_future()
+        self._values[key] = reading
+        try:
+            answer = await read()
+        except BaseException as error:
+            if self._values.get(key) is reading:
+                del self._values[key]
+            if isinstance(error, Exception):
+                reading.set_exception(error)
+                reading.exception()  # marks it as retrieved, as nobody else may have asked
+            else:
+                reading.set_result(_GIVEN_UP)
+            raise
+        reading.set_result(answer)
+        if self._values.get(key) is reading:
+            self._values[key] = answer
+        return answer
+
+    def forget(self) -> None:
+        """Forget all values: the turn is over."""
+        self._values.clear()
+        self._is_ending = False
+
+
 class RowReader:
     """A reader of committed rows and events.
-
-    Attributes:
-        kind: kind of the database.
 
     Raises:
         ServiceError: `UNAVAILABLE`, from every method.
@@ -53,9 +110,10 @@ class RowReader:
         self.kind = self._kind = connection.kind
         self._fetch = connection.fetch_rows
         self._turn = TurnMemo()
+        self.map_rows = MapRowReader(connection)
 
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
-        """Return one row by its id, with all or some of its columns."""
+        """Return one row by its id, with all or some of its columns; None if there is none."""
         rows = await self._fetch(
             statements.build_get(self._kind, "all", table, columns), {"id": row_id}
         )
@@ -70,7 +128,7 @@ class RowReader:
         without: str | None = None,
         **equals: object,
     ) -> Row | None:
-        """Return a scope's row by its id, with all or some of its columns.
+        """Return a scope's row by its id, with all or some of its columns; None if there is none.
 
         Args:
             without: a status that it must not have.
@@ -136,12 +194,7 @@ class RowReader:
         return int((await self._fetch(statement, parameters))[0]["n"])
 
     async def list_work(
-        self,
-        work: WorkList,
-        scope: ReadScope,
-        filters: WorkFilter,
-        limit: int,
-        before: str | None,
+        self, work: WorkList, scope: ReadScope, filters: WorkFilter, limit: int, before: str | None
     ) -> list[Row]:
         """Return a page of a scope's runs, workflows or tasks, newest first.
 
@@ -184,7 +237,6 @@ class RowReader:
         """Sum over a scope's rows, grouped by some columns.
 
         Args:
-            sum_columns: columns to sum.
             columns: columns to group by, and to sort by; a row's account (`account_id`) is returned
                 as `spender_id`.
             range_column: column that must be within `span`; its greatest value comes first.
@@ -237,8 +289,8 @@ class RowReader:
         """
         if not resource_id.startswith("job_"):
             return "resource", resource_id
-        job = await self.get_row("jobs", resource_id, "root_id", "workflow_id")
-        if job is None or job["workflow_id"] is not None:
+        job = await self.get_row("jobs", resource_id, "root_id")
+        if job is None or not str(job["root_id"]).startswith(("run_", "job_")):
             return "job", resource_id
         return "resource", str(job["root_id"])
 
@@ -250,18 +302,17 @@ class RowReader:
         return str(rows[0]["id"]) if rows else None
 
     async def list_root_owners(self) -> list[str]:
-        """Return the owners of open roots."""
-        return [str(row["owner"]) for row in await self._fetch(statements.ROOT_OWNERS_SQL, {})]
+        """Return the ids of the owners of leases on unfinished work items."""
+        rows = await self._fetch(statements.build_root_owners(self._kind), {})
+        return [str(row["owner"]) for row in rows]
 
     async def list_free_roots(
         self, owner: str, at: float, dead_owners: Iterable[str], after: Row | None, limit: int
     ) -> list[Row]:
-        """Return a page of the open roots that an owner may take, oldest first.
+        """Return a page of the unfinished work items that a process may lease, oldest first.
 
         Args:
             owner: owner's id; roots that it holds itself are not listed.
-            at: current time; leases that end before it have expired.
-            dead_owners: owners that are known to be dead, whenever their leases end.
             after: last root of the previous page; None begins with the oldest.
         """
         parameters = {
@@ -275,7 +326,7 @@ class RowReader:
         return await self._fetch(statements.build_free_roots(self._kind), parameters)
 
     async def list_cancel_requests(self, owner: str) -> set[str]:
-        """Return the ids of an owner's open roots that are to be cancelled."""
+        """Return the ids of the work items that a process leases and that are to be cancelled."""
         return {
             str(row["id"])
             for row in await self._fetch(
@@ -284,7 +335,7 @@ class RowReader:
         }
 
     async def count_open_roots(self, account_id: str, maximum: int) -> int:
-        """Count the open roots of an account, up to `maximum`."""
+        """Count the unfinished work items of an account, up to `maximum`."""
         statement = statements.build_count_of_open_roots(self._kind, AccountScope.kind)
 
         async def count() -> int:
@@ -305,25 +356,31 @@ class RowReader:
         return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
     async def get_spending(self, row_id: str) -> tuple[int, list[Row]]:
-        """Return a day's total spending, and the reservations that are part of it."""
+        """Return the nano-dollars that a row of spending counts, and its reservations.
+
+        The row is of a day or of all days; its sum includes the reservations.
+        """
         rows = await self._fetch(_SPENDING_SQL, {"id": row_id})
         total = int(rows[0]["total"]) if rows else 0
         return total, [row for row in rows if row["id"] is not None]
 
     async def list_reservations(self, root_id: str) -> list[Row]:
-        """Return the reservations of the calls of a root."""
+        """Return the reservations of money for the calls of a work item."""
         begin = f"{root_id}/"  # to LIKE, an underscore is any character
         rows = await self._fetch(_RESERVATIONS_SQL, {"pattern": f"{begin}%"})
         return [row for row in rows if str(row["id"]).startswith(begin)]
 
     async def has_blob_reference(self, sha256: str) -> bool:
-        """Check whether an artifact refers to bytes that are stored in a file."""
+        """Check whether an artifact refers to bytes that are stored outside the database."""
         return bool(
             await self._fetch(statements.build_blob_reference(self._kind), {"sha256": sha256})
         )
 
     async def get_configuration_version(self) -> ConfigurationVersion:
         """Return the version of the configuration (`configuration_version`), as of now."""
+        known = self._turn.peek("configuration")
+        if known:
+            return cast("ConfigurationVersion", known)
         read = partial(self._connection.fetch_values, READ_VERSION_SQL[self._kind], {})
         return await self._turn.find("configuration", read) or ()
 

@@ -19,7 +19,7 @@ from toolkit.store.store import Store
 
 
 class Identified(Protocol):
-    """A record that can be stored."""
+    """A record with an id and a creation time, so that it can be stored."""
 
     id: str
     created_at: datetime
@@ -72,7 +72,7 @@ class Repository(Generic[T]):
         """Return the row of a record.
 
         Raises:
-            RequestError: `NOT_FOUND`, for one of another account as well.
+            RequestError: `NOT_FOUND`, also for another account's record.
         """
         row = await self.find_row(scope, record_id)
         if row is None:
@@ -82,12 +82,7 @@ class Repository(Generic[T]):
     async def list_rows(
         self, scope: ReadScope, limit: int, before: str | None, *, by: str = "id"
     ) -> list[Row]:
-        """List a page of a scope's rows, newest first, from below the id `before`.
-
-        Args:
-            before: last id of the previous page.
-            by: column of the id to page by; rows without that id are left out.
-        """
+        """List a page of a scope's rows, newest first, from below the id `before`."""
         return await self._store.list_page(
             self._table,
             scope,
@@ -99,11 +94,7 @@ class Repository(Generic[T]):
         )
 
     async def count(self, scope: ReadScope, *, by: str = "id") -> int | None:
-        """Count a scope's records as lists have them; None if there are more than 10,000.
-
-        Args:
-            by: column of the id that the list is paged by.
-        """
+        """Count a scope's records as lists have them; None if there are more than 10,000."""
         total = await self._store.count_page(
             self._table, scope, MAX_TOTAL + 1, by=by, without=self._without, **self._visible
         )
@@ -118,7 +109,7 @@ class Repository(Generic[T]):
         """Return a record.
 
         Raises:
-            RequestError: `NOT_FOUND`, for one of another account as well.
+            RequestError: `NOT_FOUND`, also for another account's record.
         """
         return self.read(await self.get_row(scope, record_id))
 
@@ -138,7 +129,7 @@ class Repository(Generic[T]):
         return record
 
     def make_insert(self, account_id: str, record: T, **columns: object) -> InsertRow:
-        """Make the insert of a record.
+        """Make the change that inserts the row of a record.
 
         Args:
             columns: columns of the row in addition to the record, its id and its creation time;

@@ -1,13 +1,15 @@
 """The schema of a data directory: creates and migrates it, and rejects newer versions.
 
 A new directory gets the newest tables at once; migrations are for tables of earlier releases.
-Until 0.1.0 is tagged there is one schema and no migration; later changes need one each.
+Until 0.1.0 is tagged there is one schema and no migration; later changes need one each. A digest
+of the columns tells apart tables that different unreleased versions made.
 
 Two neighbouring versions work on the same tables during an upgrade. So a migration only adds
 tables and columns that an earlier version ignores. It removes only tables and columns that the
 previous version uses no more. Tables store the oldest revision whose engines may use them.
 """
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,14 +20,14 @@ from pathlib import Path
 from typing import cast
 
 from sqlalchemy import Connection, Dialect, text
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateTable
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.configuration_version import CONFIGURATION_TRIGGERS, FIRST_VERSION_SQL
 from toolkit.store.cost_index import build_cost_index
 from toolkit.store.dialects import get_dialect
 from toolkit.store.stored_bytes import TRIGGERS
-from toolkit.store.tables import metadata
+from toolkit.store.tables import build_index, metadata
 from toolkit.store.text_index import list_sqlite_schema
 
 FIRST_REVISION = "0100"  # of 0.1.0; smaller numbers are of versions that were never released
@@ -35,16 +37,21 @@ OLDEST_REVISION = "0100"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # Instead of a revision, while a data directory is moved into a database.
 MOVING = "moving "
-# As alembic creates it, which reads it at the next migration; but for the last column.
+# A digest of the columns of the newest tables.
+TABLES_SHAPE = hashlib.sha256(
+    " ".join(sorted(str(column) for table in metadata.sorted_tables for column in table.c)).encode()
+).hexdigest()[:16]
+# As alembic creates it, which reads it at the next migration; but for the last two columns.
 VERSION_TABLE_SQL = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, oldest VARCHAR(32), "
-    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+    "shape VARCHAR(16), CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
 SET_VERSION_SQL = (
-    "INSERT INTO alembic_version (version_num, oldest)"  # noqa: S608 - our numbers
-    f" VALUES ('{HEAD_REVISION}', '{OLDEST_REVISION}')"
+    "INSERT INTO alembic_version (version_num, oldest, shape)"  # noqa: S608 - our values
+    f" VALUES ('{HEAD_REVISION}', '{OLDEST_REVISION}', '{TABLES_SHAPE}')"
 )
-READ_VERSION_SQL = "SELECT version_num, oldest FROM alembic_version"
+# Earlier unreleased versions lack the last columns.
+READ_VERSION_SQL = "SELECT * FROM alembic_version"
 # The index of tags has a row for each tag of each piece of work, kept by triggers.
 _ADD_TAGS_SQL = (
     "INSERT OR IGNORE INTO tags (account_id, tag, resource_id)"
@@ -69,10 +76,12 @@ class SchemaVersion:
     Attributes:
         revision: newest migration that was run.
         oldest: earliest revision whose engines may use the tables; None if it is not stored.
+        shape: `TABLES_SHAPE` of the version that made or migrated the tables; None if not stored.
     """
 
     revision: str
-    oldest: str | None
+    oldest: str | None = None
+    shape: str | None = None
 
 
 def migrate_schema(
@@ -82,10 +91,6 @@ def migrate_schema(
 
     Args:
         connection: connection to the database, in no transaction.
-        is_in_use: checks whether engines have the database open.
-
-    Returns:
-        The version of the tables from then on.
 
     Raises:
         ServiceError: `UNAVAILABLE` in the cases of `bring_up_to_date`.
@@ -107,15 +112,7 @@ def bring_up_to_date(
     run_missing: Callable[[], None],
     is_in_use: Callable[[], bool],
 ) -> SchemaVersion:
-    """Create the tables of a database, or run the missing migrations; only these import alembic.
-
-    Args:
-        read: reads the version of the tables; returns None if there are none.
-        lock: makes other processes that migrate wait.
-        is_in_use: checks whether engines have the database open.
-
-    Returns:
-        The version of the tables from then on.
+    """Create the tables of a database, or run the missing migrations, which alone import alembic.
 
     Raises:
         ServiceError: `UNAVAILABLE` if this version may not use tables of a later version, or
@@ -133,12 +130,12 @@ def bring_up_to_date(
         elif not is_up_to_date(current):
             _check_not_in_use(current, is_in_use)
             run_missing()
-    return read() or SchemaVersion(HEAD_REVISION, None)
+    return read() or SchemaVersion(HEAD_REVISION)
 
 
 @contextmanager
 def _lock_database(connection: Connection) -> Iterator[None]:
-    """Hold an exclusive transaction, which is committed at the end."""
+    """Hold an exclusive transaction: committed at the end, or rolled back after an error."""
     connection.exec_driver_sql("BEGIN EXCLUSIVE")
     try:
         yield
@@ -168,21 +165,19 @@ def check_version(version: SchemaVersion) -> None:
             for this version, or a version that was never released made them.
     """
     if version.revision.startswith(MOVING):
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "A data directory is being moved into this database: wait until the move has ended.",
+        raise make_unusable_error(
+            "A data directory is being moved into this database: wait until the move has ended."
         )
-    if version.revision < FIRST_REVISION:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "An unreleased version of the toolkit made these tables, and this version cannot use"
-            " them: begin with a new data directory or database.",
+    differs = version.revision == HEAD_REVISION and version.shape != TABLES_SHAPE
+    if differs or version.revision < FIRST_REVISION:
+        raise make_unusable_error(
+            "An unreleased version of the toolkit made these tables, which this version cannot"
+            " use: set TOOLKIT_DATA_DIR to a new directory, or TOOLKIT_DATABASE to a new database."
         )
     if min(version.revision, version.oldest or version.revision) > HEAD_REVISION:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
+        raise make_unusable_error(
             "A later version of the toolkit made these tables, and this version cannot use them:"
-            " use the later version.",
+            " use the later version."
         )
 
 
@@ -193,19 +188,17 @@ def check_not_later(version: SchemaVersion | None) -> None:
         ServiceError: `UNAVAILABLE` if the tables are of a later version.
     """
     if version is not None and version.revision > HEAD_REVISION:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "A later version of the toolkit has changed these tables: do this with that version.",
+        raise make_unusable_error(
+            "A later version of the toolkit has changed these tables: do this with that version."
         )
 
 
 def _check_not_in_use(version: SchemaVersion, is_in_use: Callable[[], bool]) -> None:
     """Refuse to migrate tables under engines that could not continue with the newest tables."""
     if version.revision < OLDEST_REVISION and is_in_use():
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
+        raise make_unusable_error(
             "Running engines are of a version that cannot use the tables of this version: stop"
-            " them, or upgrade them to an intermediate version first.",
+            " them, or upgrade them to an intermediate version first."
         )
 
 
@@ -238,7 +231,7 @@ def build_tables(dialect: Dialect) -> Iterator[str]:
     for table in metadata.sorted_tables:
         yield str(CreateTable(table).compile(dialect=dialect))
         for index in table.indexes:
-            yield str(CreateIndex(index).compile(dialect=dialect))
+            yield build_index(index, dialect)
 
 
 def run_migrations(connection: Connection) -> None:
@@ -251,6 +244,9 @@ def run_migrations(connection: Connection) -> None:
 
 
 def set_oldest(connection: Connection) -> None:
-    """Have the tables say which versions may use them, in the transaction that migrates them."""
-    statement = text("UPDATE alembic_version SET oldest = :oldest")
-    connection.execute(statement, {"oldest": OLDEST_REVISION})
+    """Store the shape of the tables, and the oldest revision whose engines may use the tables.
+
+    It belongs in the transaction that migrates them.
+    """
+    statement = text("UPDATE alembic_version SET oldest = :oldest, shape = :shape")
+    connection.execute(statement, {"oldest": OLDEST_REVISION, "shape": TABLES_SHAPE})

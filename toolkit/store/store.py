@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
 from toolkit.store.blobs import REQUEST_LIMIT_S, BlobStore, open_place
-from toolkit.store.changes import AppendEvent, Change, Lease
+from toolkit.store.changes import AppendEvent, Change, Lease, make_unusable_error
 from toolkit.store.content import Content
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.database import OpenDatabase
@@ -27,7 +27,7 @@ from toolkit.store.writing.writer import ChangeWriter
 
 
 class Store(RowReader):
-    """Rows, events, leases and artifacts' bytes of one data directory.
+    """Rows, events, leases and artifacts' bytes of one data directory or PostgreSQL database.
 
     Several processes of one machine may have the same directory open.
 
@@ -35,14 +35,9 @@ class Store(RowReader):
         is_copy: whether the directory is a copy of another directory.
         blobs: artifacts' bytes, for reading; only the store's own methods store or delete some.
         writer: writer to which `write` submits changes.
-        leases: leases of roots.
-        limits: limits that all engines of the database share.
-        result_room: disk space that is held for the results of calls in flight.
+        result_room: disk space that is reserved for the results of calls in flight.
 
     Args:
-        is_synced: whether each commit waits for the disk.
-        lease_s: duration of a lease without renewal, in seconds.
-        timed: called with the seconds that each commit took, on the thread that made it.
         list_engines: lists the owners that have the database open; None if they have no files.
     """
 
@@ -124,8 +119,8 @@ class Store(RowReader):
             make_private_folder(data_dir)
             make_data_dir_private(data_dir)
         except OSError as error:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE, f"The data directory cannot be created: {error.strerror}."
+            raise make_unusable_error(
+                f"The data directory cannot be created: {error.strerror}."
             ) from error
         is_synced = durability == "full"
         place = partial(open_place, data_dir, artifact_url, endpoint_url=artifact_endpoint_url)
@@ -170,26 +165,19 @@ class Store(RowReader):
         """Submit changes, to be written all or nothing, in the order of the calls.
 
         Args:
-            changes: changes to write, in one transaction.
-            lease: lease that they are written under.
             eager: whether to write at once; otherwise soon, together with later changes.
             max_wait_s: maximum wait for a locked database, in seconds. The default is some seconds
                 without a lease, and minutes under one, for the results of work.
             conditional: True if `OverLimit` or `Conflict` may refuse it alone, so that later writes
                 under the lease go on.
-            paid: whether it has the result of a paid call, for which `result_room` holds space.
+            paid: whether it has the result of a paid call, for which `result_room` reserves space.
 
         Returns:
             A future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
             `ServiceError`.
         """
         return self.writer.submit(
-            changes,
-            lease,
-            eager=eager,
-            max_wait_s=max_wait_s,
-            conditional=conditional,
-            paid=paid,
+            changes, lease, eager=eager, max_wait_s=max_wait_s, conditional=conditional, paid=paid
         )
 
     def _report_commit(self, events: Sequence[AppendEvent]) -> None:
@@ -197,18 +185,12 @@ class Store(RowReader):
         self._database.note_commit()
 
     async def wait_for_event(
-        self,
-        resource_id: str,
-        *,
-        after: int,
-        timeout_s: float,
-        types: frozenset[str] | None = None,
+        self, resource_id: str, *, after: int, timeout_s: float, types: frozenset[str] | None = None
     ) -> None:
         """Wait until a resource, or a job, may have an event above `after`, or time is up.
 
         Args:
             after: number of the last event seen.
-            timeout_s: maximum wait, in seconds.
             types: wait for events of these types only; any, by default.
         """
         await self._waiters.wait(resource_id, after, timeout_s, types)
@@ -219,7 +201,7 @@ class Store(RowReader):
         return await self._changes.execute(rows.delete().where(rows.c.created_at < cutoff))
 
     async def claim_artifact_place(self) -> str | None:
-        """Record the database and the place in each other, once other engines see this engine.
+        """Record the database and its artifacts' place in each other, once others see this engine.
 
         Returns:
             A warning if this engine's folder is its own and other engines have theirs, or None.
@@ -241,7 +223,7 @@ class Store(RowReader):
         return self._owner.is_stale(owner)
 
     async def replace_spec(self, table: str, row_id: str, spec: str, new: str) -> bool:
-        """Replace a row's `spec` with `new`, unless another process was quicker."""
+        """Replace a row's `spec` with `new`; return False if another process was quicker."""
         rows = metadata.tables[table]
         update = rows.update().where(rows.c.id == row_id, rows.c.spec == spec).values(spec=new)
         return await self._changes.execute(update) > 0
@@ -279,6 +261,9 @@ class Store(RowReader):
     async def delete_blob(self, sha256: str, *, stored_before_s: float) -> bool:
         """Delete bytes that no artifact refers to; return False if they were stored too recently.
 
+        A copy of a data directory deletes nothing from remote storage, which the original uses,
+        too.
+
         Args:
             stored_before_s: minimum age, in seconds.
         """
@@ -291,11 +276,7 @@ class Store(RowReader):
 async def _open_postgres(
     url: str, data_dir: Path, *, sandbox: bool | None, take_up: bool | None, wait_s: float
 ) -> OpenDatabase:
-    """Open a database of PostgreSQL.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` if it cannot be used, or its packages are not installed.
-    """
+    """Open a database of PostgreSQL."""
     with needs_postgres():
         from toolkit.store.postgres.database import PostgresDatabase
     return await PostgresDatabase.open(

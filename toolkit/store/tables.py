@@ -7,10 +7,13 @@ of PostgreSQL in `postgres/triggers`. `cost_index` has an index of an expression
 the table of texts. A type with a variant here needs the same variant in migrations.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Dialect,
     Float,
     Index,
     Integer,
@@ -22,6 +25,7 @@ from sqlalchemy import (
     false,
     text,
 )
+from sqlalchemy.schema import CreateIndex
 
 from toolkit.store.table_roles import TableRoles, get_roles
 
@@ -32,20 +36,30 @@ _STRING = String().with_variant(String(collation="C"), "postgresql")
 _NUMBER = Integer().with_variant(BigInteger(), "postgresql")
 
 
-def _make_id_column() -> "Column[str]":
-    return Column("id", _STRING, primary_key=True)
-
-
 def _make_text_column(name: str, *, optional: bool = False, unique: bool = False) -> "Column[str]":
     return Column(name, _STRING, nullable=optional, unique=unique)
 
 
+def _make_text_columns(*names: str, optional: bool = False) -> "list[Column[str]]":
+    return [_make_text_column(name, optional=optional) for name in names]
+
+
+def _make_table(
+    name: str, *parts: "Column[Any] | Index", roles: TableRoles | None = None, **options: Any
+) -> Table:
+    """Make a table whose rows have an id."""
+    info = {} if roles is None else roles.to_info()
+    key = Column("id", _STRING, primary_key=True)
+    return Table(name, metadata, key, *parts, info=info, **options)
+
+
 def _make_partial_index(name: str, *columns: str, clause: str, unique: bool = False) -> Index:
-    """Make an index of the rows that fit a condition; in it, 0 and 1 stand for truth values."""
-    native = clause.replace("= 0", "= FALSE").replace("= 1", "= TRUE")
-    return Index(
-        name, *columns, unique=unique, sqlite_where=text(clause), postgresql_where=text(native)
-    )
+    """Make an index of the rows that fit a condition; in it, 0 and 1 stand for truth values.
+
+    `build_index` writes the condition: for `postgresql_where`, SQLAlchemy would import that
+    database's dialect in every process.
+    """
+    return Index(name, *columns, unique=unique, info={"where": clause})
 
 
 def _make_doc_column(name: str = "doc") -> "Column[str]":
@@ -59,90 +73,67 @@ def _make_text_number_column() -> "Column[int]":
 
 def _make_infrastructure_table(name: str) -> Table:
     """Make a table of managed resources: the record, and the vendor's own id."""
-    return Table(
+    return _make_table(
         name,
-        metadata,
-        _make_id_column(),
-        _make_text_column("account_id"),
-        _make_text_column("status"),
-        _make_text_column("vendor_id", optional=True),
-        _make_text_column("connection_id", optional=True),
+        *_make_text_columns("account_id", "status"),
+        *_make_text_columns("vendor_id", "connection_id", optional=True),
         _make_text_column("created_at"),
         _make_doc_column(),
         _make_doc_column("spec"),
         Index(f"ix_{name}_account", "account_id", "id"),
-        info=TableRoles(counted=("doc", "spec"), is_managed=True).to_info(),
+        roles=TableRoles(counted=("doc", "spec"), is_managed=True),
     )
 
 
-accounts = Table(
+accounts = _make_table(
     "accounts",
-    metadata,
-    _make_id_column(),
     _make_text_column("email", unique=True),
     _make_text_column("created_at"),
     _make_doc_column(),
     Column("spec", Text, nullable=True),
     Column("operator", Boolean, nullable=False, server_default=false()),
-    info=TableRoles(decisive=("doc", "spec", "operator")).to_info(),
+    roles=TableRoles(decisive=("doc", "spec", "operator")),
 )
-api_keys = Table(
+api_keys = _make_table(
     "api_keys",
-    metadata,
-    _make_id_column(),
     _make_text_column("account_id"),
     _make_text_column("digest", unique=True),
     _make_text_column("revoked_at", optional=True),
     _make_text_column("created_at"),
     _make_doc_column(),
     Index("ix_api_keys_account", "account_id", "id"),
-    info=TableRoles(counted=("doc",), decisive=("doc", "digest", "account_id")).to_info(),
+    roles=TableRoles(counted=("doc",), decisive=("doc", "digest", "account_id")),
 )
-connections = Table(
+connections = _make_table(
     "connections",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("provider"),
+    *_make_text_columns("account_id", "provider"),
     Column("deleted", Boolean, nullable=False),
     _make_text_column("created_at"),
     _make_doc_column(),
     _make_text_column("health", optional=True),
     Index("ix_connections_account", "account_id", "id"),
-    info=TableRoles(
-        counted=("doc",), decisive=("doc", "provider", "account_id", "deleted")
-    ).to_info(),
+    roles=TableRoles(counted=("doc",), decisive=("doc", "provider", "account_id", "deleted")),
 )
-shares = Table(
+shares = _make_table(
     "shares",
-    metadata,
-    _make_id_column(),
-    _make_text_column("connection_id"),
-    _make_text_column("shared_with"),
-    _make_text_column("created_at"),
+    *_make_text_columns("connection_id", "shared_with", "created_at"),
     Index("ix_shares_with", "shared_with"),
     Index("ix_shares_connection", "connection_id"),
-    info=TableRoles(decisive=("connection_id", "shared_with")).to_info(),
+    roles=TableRoles(decisive=("connection_id", "shared_with")),
 )
-jobs = Table(
+jobs = _make_table(
     "jobs",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("root_id"),
+    *_make_text_columns("account_id", "root_id"),
     _make_text_column("run_id", optional=True, unique=True),
-    _make_text_column("workflow_id", optional=True),
-    _make_text_column("node_id", optional=True),
-    _make_text_column("status"),
-    _make_text_column("capability"),
-    _make_text_column("provider", optional=True),
-    _make_text_column("vendor_job_id", optional=True),
+    *_make_text_columns("workflow_id", "node_id", optional=True),
+    *_make_text_columns("status", "capability"),
+    *_make_text_columns("provider", "vendor_job_id", optional=True),
     _make_text_column("created_at"),
     _make_doc_column(),
     Column("ranking", LargeBinary, nullable=True),
     _make_text_number_column(),
     Index("ix_jobs_account", "account_id", "id"),
-    Index("ix_jobs_workflow", "workflow_id"),
+    _make_partial_index("ix_jobs_workflow", "workflow_id", clause="workflow_id IS NOT NULL"),
     # Lists of runs by a filter, newest first; the jobs of workflows are not in them.
     *(
         _make_partial_index(
@@ -153,34 +144,49 @@ jobs = Table(
     _make_partial_index(
         "ix_jobs_text", "account_id", "run_id", clause="run_id IS NOT NULL AND text_number IS NULL"
     ),
-    info=TableRoles(counted=("doc",), deleted_with={"id": ("job",)}, owns_rows=True).to_info(),
+    roles=TableRoles(counted=("doc",), deleted_with={"id": ("job",)}, owns_rows=True),
 )
-workflows = Table(
+workflows = _make_table(
     "workflows",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("root_id"),
+    *_make_text_columns("account_id", "root_id"),
     _make_text_column("task_id", optional=True),
-    _make_text_column("status"),
-    _make_text_column("created_at"),
+    *_make_text_columns("status", "created_at"),
     _make_doc_column(),
     _make_doc_column("spec"),
     _make_text_number_column(),
     Index("ix_workflows_account", "account_id", "id"),
     Index("ix_workflows_status", "account_id", "status", "id"),
     _make_partial_index("ix_workflows_text", "account_id", "id", clause="text_number IS NULL"),
-    info=TableRoles(
-        counted=("doc", "spec"), deleted_with={"id": ("workflow",)}, owns_rows=True
-    ).to_info(),
+    roles=TableRoles(counted=("doc", "spec"), deleted_with={"id": ("workflow",)}, owns_rows=True),
 )
-tasks = Table(
-    "tasks",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("status"),
+maps = _make_table(
+    "maps",
+    *_make_text_columns("account_id", "status"),
+    _make_text_column("key", optional=True, unique=True),
     _make_text_column("created_at"),
+    _make_doc_column(),
+    Index("ix_maps_account", "account_id", "id"),
+    roles=TableRoles(counted=("doc",), deleted_with={"id": ("root",)}, owns_rows=True),
+)
+# The id of a row is made from its map and its columns (`doc`), so that a map has equal rows once.
+# `ended` is the number of its last end, and `nano` the nano-dollars that all its tries cost.
+map_rows = _make_table(
+    "map_rows",
+    *_make_text_columns("account_id", "map_id"),
+    Column("n", _NUMBER, nullable=False),
+    _make_text_column("status"),
+    _make_doc_column(),
+    *_make_text_columns("job_id", "reason", optional=True),
+    Column("error", Text, nullable=True),
+    Column("nano", _NUMBER, nullable=False, server_default=text("0")),
+    Column("ended", _NUMBER, nullable=True),
+    Index("ix_map_rows_number", "map_id", "n", unique=True),
+    _make_partial_index("ix_map_rows_ended", "map_id", "ended", clause="ended IS NOT NULL"),
+    roles=TableRoles(counted=("doc",), deleted_with={"map_id": ("root",)}),
+)
+tasks = _make_table(
+    "tasks",
+    *_make_text_columns("account_id", "status", "created_at"),
     _make_doc_column(),
     _make_text_column("run_id", optional=True),
     _make_text_number_column(),
@@ -188,15 +194,14 @@ tasks = Table(
     Index("ix_tasks_status", "account_id", "status", "id"),
     _make_partial_index("ix_tasks_text", "account_id", "id", clause="text_number IS NULL"),
     Index("ix_tasks_run", "account_id", "run_id"),
-    info=TableRoles(counted=("doc",), deleted_with={"id": ("root",)}, owns_rows=True).to_info(),
+    roles=TableRoles(counted=("doc",), deleted_with={"id": ("root",)}, owns_rows=True),
 )
 events = Table(
     "events",
     metadata,
     Column("resource_id", _STRING, primary_key=True),
     Column("n", _NUMBER, primary_key=True),
-    _make_text_column("type"),
-    _make_text_column("at"),
+    *_make_text_columns("type", "at"),
     _make_doc_column("data"),
     _make_text_column("job_id", optional=True),
     Column("job_n", _NUMBER, nullable=True),
@@ -208,15 +213,13 @@ events = Table(
         deleted_with={"resource_id": ("root", "workflow"), "job_id": ("job",)}
     ).to_info(),
 )
-annotations = Table(
+annotations = _make_table(
     "annotations",
-    metadata,
-    _make_id_column(),
     _make_text_column("account_id"),
     _make_doc_column("tags"),
     _make_doc_column("note"),
     _make_text_column("created_at"),
-    info=TableRoles(counted=("tags", "note"), deleted_with={"id": ("root", "workflow")}).to_info(),
+    roles=TableRoles(counted=("tags", "note"), deleted_with={"id": ("root", "workflow")}),
 )
 tags = Table(
     "tags",
@@ -227,43 +230,31 @@ tags = Table(
     sqlite_with_rowid=False,
     info=TableRoles(is_derived=True).to_info(),
 )
-plans = Table(
+plans = _make_table(
     "plans",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("created_at"),
+    *_make_text_columns("account_id", "created_at"),
     _make_doc_column(),
     Index("ix_plans_account", "account_id", "id"),
-    info=TableRoles(counted=("doc",), expires_by=("created_at", "work")).to_info(),
+    roles=TableRoles(counted=("doc",), expires_by=("created_at", "work")),
 )
 endpoints = _make_infrastructure_table("endpoints")
 compute = _make_infrastructure_table("compute")
 templates = _make_infrastructure_table("templates")
 storage = _make_infrastructure_table("storage")
-agents = Table(
+agents = _make_table(
     "agents",
-    metadata,
-    _make_id_column(),
     _make_text_column("account_id"),
     _make_text_column("named", unique=True),
     Column("deleted", Boolean, nullable=False),
     _make_text_column("created_at"),
     _make_doc_column(),
     Index("ix_agents_account", "account_id", "id"),
-    info=TableRoles(counted=("doc",)).to_info(),
+    roles=TableRoles(counted=("doc",)),
 )
-usage = Table(
+usage = _make_table(
     "usage",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("day"),
-    _make_text_column("capability"),
-    _make_text_column("provider", optional=True),
-    _make_text_column("connection_id", optional=True),
-    _make_text_column("agent_id", optional=True),
-    _make_text_column("key_id", optional=True),
+    *_make_text_columns("account_id", "day", "capability"),
+    *_make_text_columns("provider", "connection_id", "agent_id", "key_id", optional=True),
     *(
         Column(name, _NUMBER, nullable=False, server_default=text("0"))
         for name in ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
@@ -271,74 +262,65 @@ usage = Table(
     Index("ix_usage_account", "account_id", "day"),
     Index("ix_usage_connection", "connection_id", "day"),
 )
-idempotency = Table(
+idempotency = _make_table(
     "idempotency",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("fingerprint"),
+    *_make_text_columns("account_id", "fingerprint"),
     Column("status", _NUMBER, nullable=False),
     _make_doc_column("body"),
     _make_text_column("created_at"),
     Index("ix_idempotency_created", "created_at"),
-    info=TableRoles(counted=("body",), expires_by=("created_at", "answer")).to_info(),
+    roles=TableRoles(counted=("body",), expires_by=("created_at", "answer")),
 )
-cache = Table(
+cache = _make_table(
     "cache",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("job_id"),
-    _make_text_column("created_at"),
-    info=TableRoles(deleted_with={"job_id": ("job",)}).to_info(),
+    *_make_text_columns("account_id", "job_id", "created_at"),
+    roles=TableRoles(deleted_with={"job_id": ("job",)}),
 )
-spending = Table(
+seals = _make_table(
+    "seals",
+    *_make_text_columns("account_id", "created_at"),
+    _make_doc_column(),
+    roles=TableRoles(expires_by=("created_at", "work")),
+)
+replies = _make_table(
+    "replies",
+    _make_text_column("job_id"),
+    Column("attempt", _NUMBER, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    roles=TableRoles(deleted_with={"job_id": ("job",)}),
+)
+spending = _make_table(
     "spending",
-    metadata,
-    _make_id_column(),
     _make_text_column("key_id"),
     Column("nano", _NUMBER, nullable=False),
-    info=TableRoles(expires_by=("id", "day"), owns_rows=True).to_info(),
+    roles=TableRoles(expires_by=("id", "day"), owns_rows=True),
 )
-reservations = Table(
+reservations = _make_table(
     "reservations",
-    metadata,
-    _make_id_column(),
-    _make_text_column("spending_id"),
-    _make_text_column("owner"),
+    *_make_text_columns("spending_id", "owner"),
     Column("nano", _NUMBER, nullable=False),
     _make_text_column("created_at"),
     Index("ix_reservations_spending", "spending_id"),
-    info=TableRoles(expires_by=("spending_id", "day")).to_info(),
+    roles=TableRoles(expires_by=("spending_id", "day")),
 )
-shared_limits = Table(
+shared_limits = _make_table(
     "shared_limits",
-    metadata,
-    _make_id_column(),
     Column("changed_at", Float, nullable=False),
     _make_doc_column(),
     Index("ix_shared_limits_changed", "changed_at"),
-    info=TableRoles(is_derived=True).to_info(),
+    roles=TableRoles(is_derived=True),
 )
-stored_bytes = Table(
+stored_bytes = _make_table(
     "stored_bytes",
-    metadata,
-    _make_id_column(),
     Column("artifacts", _NUMBER, nullable=False),
     Column("records", _NUMBER, nullable=False),
-    info=TableRoles(is_derived=True).to_info(),
+    roles=TableRoles(is_derived=True),
 )
-configuration = Table(
-    "configuration",
-    metadata,
-    _make_id_column(),
-    Column("version", _NUMBER, nullable=False),
-    info=TableRoles(is_derived=True).to_info(),
+configuration = _make_table(
+    "configuration", Column("version", _NUMBER, nullable=False), roles=TableRoles(is_derived=True)
 )
-artifacts = Table(
+artifacts = _make_table(
     "artifacts",
-    metadata,
-    _make_id_column(),
     _make_text_column("account_id"),
     _make_text_column("job_id", optional=True),
     _make_text_column("sha256"),
@@ -349,27 +331,35 @@ artifacts = Table(
     Column("size_bytes", _NUMBER, nullable=True),
     Index("ix_artifacts_account", "account_id", "id"),
     _make_partial_index("ix_artifacts_files", "sha256", clause="content IS NULL AND deleted = 0"),
-    info=TableRoles(counted=("doc",), deleted_with={"job_id": ("job",)}).to_info(),
+    roles=TableRoles(counted=("doc",), deleted_with={"job_id": ("job",)}),
 )
-roots = Table(
+roots = _make_table(
     "roots",
-    metadata,
-    _make_id_column(),
-    _make_text_column("account_id"),
-    _make_text_column("kind"),
+    *_make_text_columns("account_id", "kind"),
     Column("open", Boolean, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
     _make_text_column("owner", optional=True),
     Column("lease_until", Float, nullable=False),
     Column("fence", _NUMBER, nullable=False),
     _make_text_column("created_at"),
-    _make_text_column("key_id", optional=True),
-    _make_text_column("agent_id", optional=True),
+    *_make_text_columns("key_id", "agent_id", optional=True),
     Index("ix_roots_account", "account_id", "kind", "id"),
-    Index("ix_roots_open", "open", "owner"),
+    _make_partial_index("ix_roots_open", "owner", clause="open = 1"),
     _make_partial_index("ix_roots_queue", "account_id", clause="open = 1"),
-    info=TableRoles(deleted_with={"id": ("root",)}, owns_rows=True).to_info(),
+    roles=TableRoles(deleted_with={"id": ("root",)}, owns_rows=True),
+    sqlite_with_rowid=False,
 )
+
+
+def build_index(index: Index, dialect: Dialect) -> str:
+    """Build the statement that creates an index, with the condition of a partial index."""
+    statement = str(CreateIndex(index).compile(dialect=dialect))
+    clause: str | None = index.info.get("where")
+    if clause is None:
+        return statement
+    if dialect.name == "postgresql":
+        clause = clause.replace("= 0", "= FALSE").replace("= 1", "= TRUE")
+    return f"{statement} WHERE {clause}"
 
 
 def name_columns(table: str) -> str:

@@ -13,16 +13,26 @@ https://sqlite.org/fts5.html#the_trigram_tokenizer
 """
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 from toolkit.store.dialects import DatabaseKind
-from toolkit.store.input_texts import iter_folded_texts
 from toolkit.store.read_connection import ReadConnection
 from toolkit.store.writing.statements import build_insert
 
+_INPUTS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
+    "run": lambda record: record.get("input"),
+    "agent_run": lambda record: (record.get("agent") or {}).get("input"),
+    "workflow": lambda record: [
+        record.get("name"),
+        [node.get("input") for node in record.get("nodes") or ()],
+    ],
+    "task": lambda record: record.get("objective"),
+}
 # The kind of record, as `has_text` takes it, by table.
 TEXT_TABLES: Final = {"jobs": "run", "workflows": "workflow", "tasks": "task"}
 # More terms would make the index large, and few searches could exclude the record.
@@ -42,7 +52,6 @@ _REPLACED: Final = str.maketrans({"\0": "\1", _SEPARATOR: "\1"})
 _RESERVED: Final = frozenset("\0\1\2\ufffd\ufffe\uffff")
 _LAST_CHARACTER: Final = "\U0010ffff"
 _ROWS_AT_ONCE: Final = 1_000
-
 _SQLITE_TABLE: Final = (
     "CREATE VIRTUAL TABLE input_texts USING fts5(id UNINDEXED, terms,"
     " tokenize='trigram case_sensitive 1', detail='none', columnsize=0)"
@@ -82,9 +91,46 @@ _FIND_PREFIX_SQL: Final = (
 )
 
 
+def has_text(doc: str, kind: str, text: str) -> bool:
+    """Return whether a text, in lower case, stands in the input that a record's document has.
+
+    >>> has_text('{"input": {"objective": "On Tides"}, "output": {"text": "Salt"}}', "run", "tides")
+    True
+    >>> has_text('{"input": {"objective": "On Tides"}, "output": {"text": "Salt"}}', "run", "salt")
+    False
+    """
+    # JSON has these characters as they are, so most documents need not be parsed.
+    if is_plain(text) and text not in doc.casefold():
+        return False
+    return any(text in candidate for candidate in iter_folded_texts(doc, kind))
+
+
+def iter_folded_texts(doc: str, kind: str) -> Iterator[str]:
+    """Yield each text in the input that a record's document has, casefolded."""
+    return (text.casefold() for text in _iter_texts(_INPUTS[kind](from_json(doc))))
+
+
+@lru_cache(maxsize=8)  # a search asks it of every row
+def is_plain(text: str) -> bool:
+    """Return whether JSON spells a text as it is, so that a document can be searched unparsed."""
+    return text.isascii() and text.isprintable() and not set(text) & {'"', "\\", "/"}
+
+
+def _iter_texts(value: object) -> Iterator[str]:
+    """Yield every text in a JSON value; the names of members are none."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for member in value.values():
+            yield from _iter_texts(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _iter_texts(item)
+
+
 @cache
 def list_sqlite_schema() -> tuple[str, ...]:
-    """List the statements that create the index; none if this SQLite lacks FTS5 with trigrams."""
+    """List the statements that create the index; empty if this SQLite lacks FTS5 with trigrams."""
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute(_SQLITE_TABLE)
@@ -168,7 +214,11 @@ def _quote_lexeme(term: str) -> str:
 def number_texts(
     connection: sqlite3.Connection, folded: Mapping[str, str]
 ) -> list[tuple[int, str, str]]:
-    """Number the texts of new rows of SQLite, in the transaction that inserts them."""
+    """Number the texts of new rows of SQLite, in the transaction that inserts them.
+
+    Returns:
+        the number, the row's id and the text of each.
+    """
     (last,) = connection.execute(_LAST_NUMBER_SQL).fetchone() or (0,)
     return [(number, *entry) for number, entry in enumerate(folded.items(), last + 1)]
 

@@ -19,11 +19,10 @@ from toolkit.store.account_scope import (
     build_account_condition,
     get_scope_values,
 )
-from toolkit.store.dialects import DatabaseKind
-from toolkit.store.input_texts import has_text, is_plain
-from toolkit.store.json_sql import JsonSql, list_given_ids
+from toolkit.store.dialects import DatabaseKind, JsonSql, list_given_ids
 from toolkit.store.read_connection import Row
 from toolkit.store.tables import name_columns
+from toolkit.store.text_index import has_text, is_plain
 
 SLICE_ROWS: Final = 500
 # An id may be made a while before its record, and never later.
@@ -36,7 +35,6 @@ class IdSource:
     """The rows that have all ids of a list, in the order of an index.
 
     Attributes:
-        table: the table of the rows.
         key: the column of the ids.
         condition: a further condition on rows of the table, in addition to the scope.
     """
@@ -51,8 +49,6 @@ class IndexedField:
     """A field of the filter with an index of accounts, values and ids, in this order.
 
     Attributes:
-        name: the field.
-        table: the indexed table.
         column: the indexed column of values; None if the index has the step of the cost.
         key: the column of the ids.
     """
@@ -68,8 +64,6 @@ class WorkList:
     """One kind of work: where its rows are, and the conditions of a filter.
 
     Attributes:
-        prefix: prefix of its ids.
-        rows: the table of its rows.
         key: the column of the ids in that table.
         ids: all ids of an account.
         indexed: fields that have an index, in the order of how many records they exclude.
@@ -93,7 +87,7 @@ class WorkList:
 
 
 def _match_name(column: str) -> str:
-    """Build the condition that a capability has a name, or a name and version."""
+    """Build the condition that a capability has the given name in any version, or name@version."""
     any_version = f"substr({column}, 1, length(:capability) + 1) = :capability || '@'"
     return f"({column} = :capability OR {any_version})"
 
@@ -217,7 +211,7 @@ TASK_LIST = WorkList(
 
 @dataclass(frozen=True, slots=True)
 class WorkListQuery:
-    """The reading of one account's list.
+    """The statements and values that read one list of work.
 
     Attributes:
         rows_sql: reads the rows with some ids, newest first; all rows if there is no filter.
@@ -238,20 +232,16 @@ class WorkListQuery:
     fits: Callable[[Row], bool] | None = None
 
     def get_limit(self, limit: int) -> int:
-        """Return how many rows of a batch have to be read for so many of them."""
+        """Return how many rows of a batch must be read to find `limit` rows that fit."""
         return limit if self.fits is None else SLICE_ROWS
 
     def choose(self, rows: list[Row], limit: int) -> list[Row]:
-        """Choose the rows of a batch that are in the list, so many at most."""
+        """Choose the rows of a batch that fit the filter, at most `limit`."""
         return rows if self.fits is None else [row for row in rows if self.fits(row)][:limit]
 
 
 def make_list_query(
-    kind: DatabaseKind,
-    work: WorkList,
-    scope: ReadScope,
-    filters: WorkFilter,
-    before: str | None,
+    kind: DatabaseKind, work: WorkList, scope: ReadScope, filters: WorkFilter, before: str | None
 ) -> WorkListQuery:
     """Make the query of a list of work.
 
@@ -380,7 +370,7 @@ def build_unindexed_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) ->
 
 @cache
 def build_candidate_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) -> str:
-    """Build the statement that reads the ids in a list of some rows, newest first."""
+    """Build the statement that reads the ids of given rows that are in a list, newest first."""
     # As an array, because PostgreSQL would read all rows of the account for a join.
     ids = f"(SELECT wanted.value FROM {list_given_ids(kind)})"  # noqa: S608 - our names
     membership = f"IN {ids}" if kind == "sqlite" else f"= ANY(ARRAY{ids})"

@@ -1,31 +1,39 @@
-"""The vendors, a public module each; the engine's registry loads them from here."""
+"""The vendors, a public module or a row of `compatible.toml` each; the registry loads them."""
 
 import logging
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 
 from toolkit.plugins import Vendor
+from toolkit.vendors._prices import load_compatible_vendors
 
 GROUP = "toolkit.vendors"
 log = logging.getLogger(__name__)
 
 
-def load_vendors() -> dict[str, Vendor]:
-    """Load all vendors by id: built-in vendors, then installed vendors with unused ids.
+def load_vendors(installed: EntryPoints | None = None) -> dict[str, Vendor]:
+    """Load all vendors by id: the specification's, other built-in, then installed vendors.
+
+    An installed vendor that fails to load, has a used id or names an unknown wire is logged and
+    skipped.
+
+    Args:
+        installed: all entry points. Default: the entry points are listed, which takes long.
 
     >>> "minimax" in load_vendors()
     True
     """
     names = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
-    vendors: dict[str, Vendor] = {}
-    for name in names:
-        vendor = import_module(f"{__name__}.{name}").VENDOR
-        vendors[vendor.id] = vendor
+    built_in = [import_module(f"{__name__}.{name}").VENDOR for name in names]
+    built_in += load_compatible_vendors()
+    built_in.sort(key=lambda vendor: (vendor.label is None, vendor.id))
+    vendors: dict[str, Vendor] = {vendor.id: vendor for vendor in built_in}
     vendors = {id: _add_wire_flows(vendor, vendors) for id, vendor in vendors.items()}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    points = entry_points(group=GROUP) if installed is None else installed.select(group=GROUP)
+    for point in sorted(points, key=lambda point: point.name):
         try:
             plugin = point.load()
         except Exception as error:  # third-party modules may raise any error
@@ -41,14 +49,19 @@ def load_vendors() -> dict[str, Vendor]:
 
 
 def _add_wire_flows(vendor: Vendor, vendors: Mapping[str, Vendor]) -> Vendor:
-    """Return a vendor with its wire's flows for the kinds of operation that it has models for."""
+    """Add the flows, bounds and probe of the vendor named by `wire` to a vendor that lacks them.
+
+    Only flows and bounds for the kinds of its models are added. Without a wire, nothing is.
+    """
     if not vendor.wire:
         return vendor
     base = vendors[vendor.wire]
     kinds = {model.kind for model in vendor.models}
     flows = {request: flow for request, flow in base.operations.items() if request.kind in kinds}
+    bounds = {request: bound for request, bound in base.bounds.items() if request.kind in kinds}
     return replace(
         vendor,
         operations={**flows, **vendor.operations},
+        bounds={**bounds, **vendor.bounds},
         probe=vendor.probe or base.probe,
     )

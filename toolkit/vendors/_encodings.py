@@ -7,7 +7,7 @@ _BLANKS = " \t\r\n"
 
 
 def decode_hex(text: str) -> bytes:
-    """Decode hexadecimal digits.
+    """Decode hexadecimal digits, between which white space may stand.
 
     >>> decode_hex("746561")
     b'tea'

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Flow, ProviderError, send
+from toolkit.plugins import Access, ProviderError
 from toolkit.plugins.json_reader import read_json
 from toolkit.plugins.key_redaction import REDACTED, redact_message
 
@@ -27,7 +27,9 @@ Classification: TypeAlias = tuple[ErrorCode, bool | None]
 MAX_EXCERPT_CHARACTERS = 200
 MAX_QUOTED_CHARACTERS = 20 * MAX_EXCERPT_CHARACTERS  # the part of a text that is searched for keys
 MAX_RETRY_AFTER_S = 3600.0
-REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "trace-id")
+REQUEST_ID_HEADERS = (
+    "x-request-id", "request-id", "x-amzn-requestid", "trace-id", "apim-request-id",
+)  # fmt: skip
 KEY_REFUSED: Classification = (ErrorCode.PROVIDER_AUTH_FAILED, False)
 # Waiting does not lift this limit, but another connection may have credit.
 OUT_OF_CREDIT: Classification = (ErrorCode.PROVIDER_RATE_LIMITED, False)
@@ -50,17 +52,16 @@ class VendorResponse:
     """An answer of a vendor, with the access that its redaction needs.
 
     Attributes:
-        vendor: id, for messages, of the vendor that was asked, even by another vendor's flow.
         access: the access of the request; its secret is removed from every quoted text.
     """
 
-    vendor: str
     access: Access = field(repr=False)
     response: httpx.Response
 
-    def __post_init__(self) -> None:
-        if self.access.vendor:
-            object.__setattr__(self, "vendor", self.access.vendor)
+    @property
+    def vendor(self) -> str:
+        """The id of the vendor that was asked, which may be asked by another vendor's flow."""
+        return self.access.vendor
 
     @property
     def status(self) -> int:
@@ -97,8 +98,7 @@ class VendorResponse:
         content = (
             "an empty body" if not self.response.content else self.redact_excerpt(kind) or "no type"
         )
-        raise self.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+        raise self.build_bad_response(
             f"{self.vendor} answered with {content} instead of a JSON object.",
         )
 
@@ -147,6 +147,11 @@ class VendorResponse:
             vendor_request_id=request_id or self.request_id,
         )
 
+    def build_bad_response(self, message: str, *, request_id: str | None = None) -> ProviderError:
+        """Build the error for an answer that is not what the vendor documents."""
+        verdict = (ErrorCode.PROVIDER_BAD_RESPONSE, None)
+        return self.build_error(verdict, message, request_id=request_id)
+
     def redact_excerpt(self, text: object) -> str:
         """Return at most a line of the vendor's text, without any echo of the key."""
         return redact_excerpt(text, self.access)
@@ -190,9 +195,11 @@ def redact_excerpt(text: object, access: Access) -> str:
     The vendor's ids of the endpoint and the pod are removed, too: they are not for callers.
     """
     excerpt = text[:MAX_QUOTED_CHARACTERS] if isinstance(text, str) else ""
-    line = "".join(c if c.isprintable() else " " for c in excerpt)
+    line = excerpt
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else " " for c in excerpt)
     if access.secret:
-        line = redact_message(line.replace(access.secret, REDACTED), access.secret)
+        line = redact_message(line.replace(access.secret, REDACTED), access.key_forms)
     for name, what in ((access.endpoint, "the endpoint"), (access.pod, "the pod")):
         line = line.replace(name, what) if name else line
     return " ".join(line.split())[:MAX_EXCERPT_CHARACTERS]
@@ -210,7 +217,7 @@ def to_finite_number(value: object) -> float | None:
 
 
 def clean_text(value: object) -> str | None:
-    """Return a text without NUL and lone surrogates, which no store accepts; None for no text."""
+    """Return a text without NUL and lone surrogates, which no store accepts; None if no text."""
     if not isinstance(value, str):
         return None
     return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
@@ -222,16 +229,22 @@ def get_object(body: Json, name: str) -> Json:
     return value if isinstance(value, dict) else {}
 
 
+def list_objects(body: Json, name: str) -> list[Json]:
+    """List the objects in a member; without any if it is no list."""
+    value = body.get(name)
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
 def get_first(body: Json, name: str) -> Json:
-    """Return the first item of a list if it is an object, or else an empty object."""
+    """Return the first item of a member that is a list, if it is an object, or else {}."""
     value = body.get(name)
     first = value[0] if isinstance(value, list) and value else None
     return first if isinstance(first, dict) else {}
 
 
 def read_numbers(body: Json, *names: str) -> tuple[float | None, ...]:
-    """Return members as `to_finite_number` returns them."""
-    return tuple(to_finite_number(body.get(name)) for name in names)
+    """Return the named members as `to_finite_number` converts them, a missing member as None."""
+    return tuple([to_finite_number(body.get(name)) for name in names])
 
 
 def build_json_request(
@@ -261,21 +274,6 @@ def _parse_url(url: str) -> tuple[httpx.URL, str]:
     return parsed, parsed.netloc.decode("ascii")
 
 
-def send_probe(
-    vendor: str, access: Access, path: str, headers: Mapping[str, str]
-) -> Flow[VendorResponse]:
-    """Send a free request that needs a valid key."""
-    request = httpx.Request("GET", access.url(path), headers=dict(headers))
-    return VendorResponse(vendor, access, (yield from send(request)))
-
-
-def collect_names(answer: VendorResponse, listed: object, member: str) -> list[str]:
-    """Collect the names in a vendor's list of objects; items without a name are skipped."""
-    rows = listed if isinstance(listed, list) else []
-    names = (answer.read_label(row.get(member)) for row in rows if isinstance(row, dict))
-    return [name for name in names if name]
-
-
 def quote_path_segment(name: str) -> str:
     """Quote a name with any characters as a single segment of a path.
 
@@ -290,12 +288,48 @@ def quote_path_segment(name: str) -> str:
 
 
 def build_bearer_headers(access: Access) -> dict[str, str]:
-    """Build the Authorization header; empty without a secret, as a private server may need none.
+    """Build the header with the key; empty without a secret, as a private server may need none.
 
     Raises:
         ProviderError: `SECRET_UNRESOLVED` for a secret that no header can carry.
     """
-    return {"Authorization": f"Bearer {check_header_safe(access.secret)}"} if access.secret else {}
+    if not access.secret:
+        return {}
+    key = check_header_safe(access.secret)
+    header = access.dialect.key_header
+    return {header: key} if header else {"Authorization": f"Bearer {key}"}
+
+
+def read_json_secret(secret: str) -> dict[str, object]:
+    """Read the members of a secret that is a JSON object, by their names in lower case.
+
+    Empty for any other secret, such as a key.
+
+    >>> read_json_secret('{"Region": "eu-west-1"}'), read_json_secret("k3y")
+    ({'region': 'eu-west-1'}, {})
+    """
+    if not secret.lstrip().startswith("{"):
+        return {}
+    try:
+        members = json.loads(secret)
+    except (ValueError, RecursionError):
+        return {}
+    return {str(name).lower(): value for name, value in members.items()}
+
+
+def read_text_member(members: Mapping[str, object], *names: str) -> str:
+    """Return the first text among members of these names, without spaces around; "" if none."""
+    values = (members.get(name) for name in names)
+    return next((value.strip() for value in values if isinstance(value, str)), "")
+
+
+def make_secret_error(message: str) -> ProviderError:
+    """Make the error for a secret whose content is not what the vendor needs.
+
+    Args:
+        message: what the secret must hold; it must quote nothing of the secret.
+    """
+    return ProviderError(ErrorCode.SECRET_UNRESOLVED, message)
 
 
 def check_header_safe(secret: str) -> str:

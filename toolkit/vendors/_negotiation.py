@@ -3,33 +3,32 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
+from toolkit.contract.choices import Tier
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Flow, ProviderError, TextRequest
 from toolkit.plugins.conversation import REASONING_TOKENS
+from toolkit.plugins.pricing import STANDARD_TIER
 from toolkit.vendors import _chat
 from toolkit.vendors._chat_stream import STREAM_FIELDS
 from toolkit.vendors._http import Json, VendorResponse, get_object
 
 CAP_FIELDS = ("max_completion_tokens", "max_tokens")
+TIER_FIELD = "service_tier"
 # Fields that affect only the price of a call. Without the first, the settings of the account's
 # project choose the tier; without the second, OpenAI writes each long prompt to its cache, for a
 # quarter of the input's price on top. An exact repetition of a prompt is rare.
 BILLING_FIELDS: Json = {
-    "service_tier": "default",
+    TIER_FIELD: "default",
     "prompt_cache_options": {"mode": "explicit"},
 }
 # Ways to ask for JSON, the strictest first; the last sends no field.
-JSON_NATIVE, JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT, JSON_IN_PROMPT = (
-    "json_schema",
-    "schema",
-    "json_object",
-    "words",
-)
+_JSON_MODES = ("json_schema", "schema", "json_object", "words")
+JSON_NATIVE, JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT, JSON_IN_PROMPT = _JSON_MODES
 # Servers that validate with pydantic, such as llama-cpp-python's, answer 500 to refused fields.
 _REFUSAL_STATUSES = (400, 422, 500, 501)
 _UNSUPPORTED_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
@@ -53,11 +52,11 @@ _STRICT_KEYWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RequestForm:
-    """The form of a request.
+    """A form of a chat request: the optional fields that are sent, and the way to ask for JSON.
 
     Attributes:
         operation: the requested operation.
-        model: id of the model.
+        access: access to the server.
         caps: names of the fields that send the limit of output tokens; never empty.
         json: the way to ask for JSON, such as `JSON_NATIVE`.
         temperature: whether the temperature is sent.
@@ -66,7 +65,7 @@ class RequestForm:
     """
 
     operation: TextRequest
-    model: str
+    access: Access
     caps: tuple[str, ...]
     json: str
     temperature: bool
@@ -75,20 +74,30 @@ class RequestForm:
 
     def build_fields(self) -> Json:
         """Build the body of the request."""
-        operation = self.operation
+        operation, access = self.operation, self.access
         in_prompt = operation.schema is not None and self.json != JSON_NATIVE
-        body = _chat.build_body(operation, self.model, schema_in_prompt=in_prompt)
+        body = _chat.build_body(operation, access, schema_in_prompt=in_prompt)
         fields = {name: value for name, value in body.items() if name not in CAP_FIELDS}
         fields |= dict.fromkeys(self.caps, operation.output_cap)
         if not self.temperature:
             fields.pop("temperature", None)
-        if operation.reasoning is not None:
-            fields["reasoning_effort"] = choose_effort(operation.reasoning_tokens)
+        fields |= self._build_reasoning_fields()
         if self.stream:
             fields |= STREAM_FIELDS
         fields |= {name: BILLING_FIELDS[name] for name in self.billing}
+        fields |= {**access.dialect.extra, **access.dialect.model_extra.get(access.model, {})}
+        if access.tier != STANDARD_TIER and TIER_FIELD in self.billing:
+            fields[TIER_FIELD] = access.tier
         shape = self._build_response_format()
         return {**fields, "response_format": shape} if shape else fields
+
+    def _build_reasoning_fields(self) -> Mapping[str, object]:
+        levels = self.access.dialect.reasoning
+        if self.operation.reasoning is None:
+            extra = self.access.dialect.tools_extra if self.operation.tools else {}
+            return {**levels.get("unasked", {}), **extra.get(self.access.model, {})}
+        effort = choose_effort(self.operation.reasoning_tokens)
+        return levels.get(effort, {"reasoning_effort": effort})
 
     def _build_response_format(self) -> Json | None:
         schema = self.operation.schema
@@ -107,7 +116,7 @@ class RequestForm:
         if field in STREAM_FIELDS and self.stream:
             # A stream without its options reports no usage, so its cost would be unknown.
             return replace(self, stream=False)
-        if field in self.billing:
+        if field in self.billing and not (field == TIER_FIELD and is_tier_firm(self.access)):
             return replace(self, billing=tuple(name for name in self.billing if name != field))
         if field == "response_format" and self.json in rungs[:-1]:
             return replace(self, json=rungs[rungs.index(self.json) + 1])
@@ -117,14 +126,6 @@ class RequestForm:
             alternatives = () if caps else tuple(name for name in CAP_FIELDS[1:] if name != field)
             return replace(self, caps=caps or alternatives) if caps or alternatives else None
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A field that a server refused, and the note that records the refusal."""
-
-    field: str
-    memory: str
 
 
 def negotiate_request(
@@ -153,11 +154,11 @@ def negotiate_request(
             if fault.code is not ErrorCode.REPLAY_MISS:
                 raise
             return (yield from _find_replay(fault, form, rungs, ask))
-        refusal = _parse_refusal(answer, form)
-        lesser = form.weaken(refusal.field, rungs) if refusal else None
-        if refusal is None or lesser is None:
+        field, note = _parse_refusal(answer, form)
+        lesser = form.weaken(field, rungs)
+        if lesser is None:
             break
-        refusals.append(refusal.memory)
+        refusals.append(note)
         form = lesser
     if not answer.is_failure:
         _remember_refusals(access, refusals)
@@ -195,7 +196,7 @@ def make_temperature_field(operation: TextRequest) -> OptionalField:
 
 
 def _read_refusal(answer: VendorResponse) -> str:
-    """Return the words of a refusal, or "" for any other answer."""
+    """Return the error message of an answer with status 400, or "" for any other answer."""
     if answer.status != 400:
         return ""
     body = answer.json()
@@ -245,27 +246,41 @@ def ask_without_refused_fields(
     return answer
 
 
+def is_tier_firm(access: Access) -> bool:
+    """Check whether a refusal of the asked service tier is final.
+
+    A vendor's own flex tier is reserved at its price, which no other tier keeps to. Another server
+    is asked again without the tier, because its calls are reserved at the standard price.
+    """
+    return access.tier != STANDARD_TIER and not access.compatible
+
+
+def list_tier_fields(field: OptionalField, access: Access) -> list[OptionalField]:
+    """Return the field of the service tier as a list, empty if a refusal of the tier is final."""
+    return [] if is_tier_firm(access) else [field]
+
+
 def _remember_refusals(access: Access, learned: Sequence[str]) -> None:
     if len(access.refusals) < _MAX_REMEMBERED_REFUSALS:
         access.refusals.update(learned)
 
 
 def _list_json_modes(operation: TextRequest, access: Access) -> tuple[str, ...]:
-    """Return the ways to ask for JSON, the strictest first."""
+    """Return the ways to ask for JSON that the server may know, the strictest first."""
     if operation.schema is None:
         return (JSON_IN_PROMPT,)
+    modes = _JSON_MODES[_JSON_MODES.index(access.dialect.json_mode) :]
+    unfit: set[str] = set()
     if operation.schema.get("type", "object") != "object":
-        return (
-            JSON_NATIVE,
-            JSON_IN_PROMPT,
-        )  # the other two ask for an object, which this schema does not describe
-    between = (JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT) if _is_foreign(access) else (JSON_OBJECT,)
-    return (JSON_NATIVE, *between, JSON_IN_PROMPT)
+        unfit = {JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT}  # they ask for an object
+    elif not _is_foreign(access):
+        unfit = {JSON_OBJECT_WITH_SCHEMA}
+    return tuple(mode for mode in modes if mode not in unfit)
 
 
 def _is_foreign(access: Access) -> bool:
-    """Check whether the server is not OpenAI's: another vendor's, or an address set by hand."""
-    return access.compatible or access.vendor not in ("", "openai")
+    """Check whether the server may lack fields of OpenAI's API: another's, or set by hand."""
+    return access.compatible or not access.dialect.is_original
 
 
 def _choose_first_form(
@@ -279,19 +294,27 @@ def _choose_first_form(
         for name in (CAP_FIELDS if _is_foreign(access) else CAP_FIELDS[:1])
         if name not in refusals
     )
+    billing = BILLING_FIELDS if access.dialect.is_original else ()
     temperature = not refusals & {"temperature", f"temperature={operation.temperature}"}
     digest = _digest_schema(operation) if len(rungs) > 1 else ""
     modes = [rung for rung in rungs[:-1] if not refusals & {rung, f"{rung}:{digest}"}]
     json_form = modes[0] if modes else rungs[-1]
     return RequestForm(
         operation,
-        access.model,
+        access,
         caps or CAP_FIELDS[1:],
         json_form,
         temperature,
         stream=operation.stream and not refusals & STREAM_FIELDS.keys(),
-        billing=tuple(name for name in BILLING_FIELDS if name not in refusals),
+        billing=tuple(
+            name for name in billing if _note_billing_refusal(name, access.tier) not in refusals
+        ),
     )
+
+
+def _note_billing_refusal(field: str, tier: Tier) -> str:
+    """Return the note of a refused billing field; a refused flex tier says nothing of another."""
+    return f"{field}={tier}" if field == TIER_FIELD and tier != STANDARD_TIER else field
 
 
 def _find_replay(
@@ -300,7 +323,10 @@ def _find_replay(
     rungs: tuple[str, ...],
     ask: Callable[[Json], Flow[VendorResponse]],
 ) -> Flow[VendorResponse]:
-    """Find the recorded form, because a cassette holds only the request after the refusals."""
+    """Replay the request in its other forms until an answer is found, or raise the fault.
+
+    A cassette (a recording) holds only the request after the refusals.
+    """
     caps = dict.fromkeys((form.caps, *((name,) for name in CAP_FIELDS), CAP_FIELDS))
     temperatures = (True, False) if form.operation.temperature is not None else (True,)
     billing = list_subsets(tuple(BILLING_FIELDS))
@@ -322,10 +348,13 @@ def list_subsets(names: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [subset for size in sizes for subset in combinations(names, size)]
 
 
-def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
-    """Parse the refused field of a failing answer; returns None if the field has no other form."""
+def _parse_refusal(answer: VendorResponse, form: RequestForm) -> tuple[str, str]:
+    """Parse the refused field of a failing answer, and the note that records the refusal.
+
+    The field is empty if the answer refuses none, or a field that has no other form.
+    """
     if answer.status not in _REFUSAL_STATUSES:
-        return None
+        return "", ""
     body, fields = answer.json(), form.build_fields()
     error = get_object(body, "error")
     code, param = str(error.get("code") or ""), error.get("param")
@@ -333,19 +362,17 @@ def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
     field = param.partition(".")[0] if isinstance(param, str) else _find_refused_field(words, form)
     weakened = (*CAP_FIELDS, *STREAM_FIELDS, *BILLING_FIELDS, "temperature", "response_format")
     if field not in weakened or field not in fields:
-        return None
+        return "", ""
     if field == "response_format":
         of_type = f"{param} {words}"
         general = code != "invalid_json_schema" and bool(_TYPE_WORDS.search(of_type))
-        return Refusal(
-            field, form.json if general else f"{form.json}:{_digest_schema(form.operation)}"
-        )
+        return field, form.json if general else f"{form.json}:{_digest_schema(form.operation)}"
     if field in form.billing:
-        return Refusal(field, field)  # no caller chose its value, so the whole field is left out
+        return field, _note_billing_refusal(field, form.access.tier)
     if code not in _UNSUPPORTED_CODES and not _UNSUPPORTED_WORDS.search(words):
-        return None  # the value is out of range, and only the caller can change it
+        return "", ""  # the value is out of range, and only the caller can change it
     of_value = field == "temperature" and code == "unsupported_value"
-    return Refusal(field, f"temperature={form.operation.temperature}" if of_value else field)
+    return field, f"temperature={form.operation.temperature}" if of_value else field
 
 
 def _find_refused_field(words: str, form: RequestForm) -> str:

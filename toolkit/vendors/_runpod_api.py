@@ -8,6 +8,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Flow, ProviderError, send
 from toolkit.plugins.streaming import StreamReader
 from toolkit.vendors._http import REFUSED, Json, VendorResponse, build_bearer_headers
+from toolkit.vendors._wire import VendorWire
 
 _ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
@@ -35,14 +36,13 @@ def send_request(
         ProviderError: the answer's status is a failure.
     """
     response = yield from send(build_request(access, method, path, body, host), stream=stream)
-    answer = VendorResponse("runpod", access, response)
+    answer = VendorResponse(access, response)
     if answer.is_failure:
-        raise _build_failure(answer)
+        raise _build_failure(answer, answer.json())
     return answer
 
 
-def _build_failure(answer: VendorResponse) -> ProviderError:
-    body = answer.json()
+def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
     words = body.get("detail") or body.get("error") or body.get("title")
     errors = body.get("errors")
     texts = [text for text in errors if isinstance(text, str)] if isinstance(errors, list) else []
@@ -70,10 +70,4 @@ def build_bad_response(message: str, job: str | None = None) -> ProviderError:
     )
 
 
-def probe(access: Access) -> Flow[None]:
-    """List the account's endpoints, which is free and needs a key.
-
-    Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
-    """
-    yield from send_request(access, "GET", "/serverless", host="api")
+probe = VendorWire(_build_failure).make_probe("/serverless")

@@ -1,38 +1,34 @@
 """RunPod's management API: endpoints, pods, templates, network volumes and the GPU catalogue."""
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from toolkit.contract.money import from_wire_usd
 from toolkit.plugins import Access, Flow, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
-    EndpointDeletion,
-    EndpointListing,
     GpuCatalog,
     GpuListing,
     GpuOffer,
     PodCreation,
-    PodDeletion,
-    PodListing,
     PodReading,
     PodState,
     PodStatus,
     ResourceDeletion,
+    ResourceKind,
     ResourceListing,
+    ResourceQuery,
     ResourceState,
     TemplateCreation,
-    TemplateDeletion,
-    TemplateListing,
     VolumeCreation,
-    VolumeDeletion,
-    VolumeListing,
 )
 from toolkit.plugins.vendor import OperationFlow
-from toolkit.vendors._http import Json, VendorResponse, get_object, to_finite_number
+from toolkit.vendors._http import (
+    Json,
+    VendorResponse,
+    get_object,
+    list_objects,
+    to_finite_number,
+)
 from toolkit.vendors._runpod_api import build_bad_response, check_id, send_request
 
-S = TypeVar("S", bound=ResourceState)
 DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
 # The fields of a template that an endpoint also accepts.
 _TEMPLATE_FIELDS = ("image", "args", "disk", "ports", "env", "registry")
@@ -45,6 +41,13 @@ SERVE_COMMAND = (
 # Mount path of a volume in a pod; the same as on endpoints, so that an image works in both.
 MOUNT_PATH = "/runpod-volume"
 
+# The path of each kind of resource, and the member of an answer that lists them.
+_PATHS: dict[ResourceKind, tuple[str, str]] = {
+    "endpoint": ("/serverless", "endpoints"),
+    "pod": ("/pods", "pods"),
+    "template": ("/templates", "templates"),
+    "volume": ("/network-volumes", "networkVolumes"),
+}
 # Any other status counts as `creating`.
 _POD_STATUSES: dict[str, PodStatus] = {
     "PROVISIONING": "creating",
@@ -81,8 +84,7 @@ def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[Resourc
             fields["gpu"]["allowedCudaVersions"] = template["allowedCudaVersions"]
     if operation.volume_ids:
         fields["networkVolumes"] = list(operation.volume_ids)
-    answer = yield from send_request(access, "POST", "/serverless", fields, host="api")
-    return _parse_resource(answer.json(), answer)
+    return (yield from _create_resource(access, "endpoint", fields))
 
 
 def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
@@ -111,7 +113,7 @@ def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
 
 
 def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
-    """Read the state of a machine.
+    """Read the state of a GPU machine (pod).
 
     Raises:
         ProviderError: the vendor refused or failed; the status is 404 if the machine is gone.
@@ -121,8 +123,13 @@ def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
     return _parse_pod(answer.json(), answer)
 
 
+def _create_resource(access: Access, kind: ResourceKind, fields: Json) -> Flow[ResourceState]:
+    answer = yield from send_request(access, "POST", _PATHS[kind][0], fields, host="api")
+    return _parse_resource(answer.json(), answer)
+
+
 def create_template(operation: TemplateCreation, access: Access) -> Flow[ResourceState]:
-    """Create a template.
+    """Create a template: a saved image from which endpoints or pods are started.
 
     Raises:
         ProviderError: the vendor refused or failed, for example because the name is taken.
@@ -132,8 +139,7 @@ def create_template(operation: TemplateCreation, access: Access) -> Flow[Resourc
         "image": operation.image,
         "serverless": operation.serverless,
     }
-    answer = yield from send_request(access, "POST", "/templates", fields, host="api")
-    return _parse_resource(answer.json(), answer)
+    return (yield from _create_resource(access, "template", fields))
 
 
 def create_volume(operation: VolumeCreation, access: Access) -> Flow[ResourceState]:
@@ -147,8 +153,7 @@ def create_volume(operation: VolumeCreation, access: Access) -> Flow[ResourceSta
         "size": operation.size_gb,
         "dataCenter": operation.data_center,
     }
-    answer = yield from send_request(access, "POST", "/network-volumes", fields, host="api")
-    return _parse_resource(answer.json(), answer)
+    return (yield from _create_resource(access, "volume", fields))
 
 
 def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noqa: ARG001
@@ -158,51 +163,40 @@ def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noq
         ProviderError: the vendor refused or failed.
     """
     answer = yield from send_request(access, "GET", "/catalog/gpus", host="api")
-    offered = answer.json().get("gpus")
-    rows = [row for row in offered if isinstance(row, dict)] if isinstance(offered, list) else []
+    rows = list_objects(answer.json(), "gpus")
     gpus = tuple(_parse_gpu(row, answer) for row in rows if answer.read_label(row.get("id")))
     return GpuCatalog(gpus=gpus, vendor_request_id=answer.request_id)
 
 
-def _make_listing(
-    path: str, member: str, parse: Callable[[Json, VendorResponse], S]
-) -> Callable[[object, Access], Flow[ResourceListing[S]]]:
-    """Make the flow that lists all of the account's resources of a kind.
+def list_resources(
+    operation: ResourceQuery, access: Access
+) -> Flow[ResourceListing[ResourceState]]:
+    """List all of the account's resources of a kind.
 
-    Args:
-        path: path of the list.
-        member: member of the answer that holds the list.
-        parse: function that parses an item of the list.
+    Raises:
+        ProviderError: the vendor refused or failed.
     """
-
-    def list_resources(_operation: object, access: Access) -> Flow[ResourceListing[S]]:
-        answer = yield from send_request(access, "GET", path, host="api")
-        rows = answer.json().get(member)
-        items = rows if isinstance(rows, list) else []
-        states = tuple(parse(row, answer) for row in items if isinstance(row, dict))
-        return ResourceListing(items=states, vendor_request_id=answer.request_id)
-
-    return list_resources
+    path, member = _PATHS[operation.resource]
+    answer = yield from send_request(access, "GET", path, host="api")
+    parse = _parse_pod if operation.resource == "pod" else _parse_resource
+    states = tuple(parse(row, answer) for row in list_objects(answer.json(), member))
+    return ResourceListing(items=states, vendor_request_id=answer.request_id)
 
 
-def _make_deletion(path: str, model: str) -> Callable[[ResourceDeletion, Access], Flow[Reply]]:
-    """Make the flow that deletes a resource of a kind; a missing resource counts as deleted.
+def delete_resource(operation: ResourceDeletion, access: Access) -> Flow[Reply]:
+    """Delete a resource; a missing resource counts as deleted.
 
-    Args:
-        path: path of the resources.
-        model: name of the kind in the reply.
+    Raises:
+        ProviderError: the vendor refused or failed.
     """
-
-    def delete_resource(operation: ResourceDeletion, access: Access) -> Flow[Reply]:
-        resource = f"{path}/{check_id(operation.vendor_id)}"
-        try:
-            yield from send_request(access, "DELETE", resource, host="api")
-        except ProviderError as fault:
-            if fault.status != 404:
-                raise
-        return Reply(model=model)
-
-    return delete_resource
+    path, _ = _PATHS[operation.resource]
+    try:
+        target = f"{path}/{check_id(operation.vendor_id)}"
+        yield from send_request(access, "DELETE", target, host="api")
+    except ProviderError as fault:
+        if fault.status != 404:
+            raise
+    return Reply(model=operation.resource)
 
 
 def _parse_gpu(row: Json, answer: VendorResponse) -> GpuOffer:
@@ -246,17 +240,11 @@ def _parse_pod(body: Json, answer: VendorResponse) -> PodState:
 
 INFRASTRUCTURE: dict[str, OperationFlow] = {
     EndpointCreation.kind: create_endpoint,
-    EndpointListing.kind: _make_listing("/serverless", "endpoints", _parse_resource),
-    EndpointDeletion.kind: _make_deletion("/serverless", "serverless"),
     GpuListing.kind: list_gpus,
     PodCreation.kind: create_pod,
     PodReading.kind: read_pod,
-    PodListing.kind: _make_listing("/pods", "pods", _parse_pod),
-    PodDeletion.kind: _make_deletion("/pods", "pod"),
     TemplateCreation.kind: create_template,
-    TemplateListing.kind: _make_listing("/templates", "templates", _parse_resource),
-    TemplateDeletion.kind: _make_deletion("/templates", "template"),
     VolumeCreation.kind: create_volume,
-    VolumeListing.kind: _make_listing("/network-volumes", "networkVolumes", _parse_resource),
-    VolumeDeletion.kind: _make_deletion("/network-volumes", "volume"),
+    ResourceQuery.kind: list_resources,
+    ResourceDeletion.kind: delete_resource,
 }

@@ -59,7 +59,10 @@ def read_image(output: object, access: Access, job: str) -> Flow[bytes]:
 
 
 def attach_job_id(fault: ProviderError, job: str) -> ProviderError:
-    """Attach a job's id to an error of a status request, so that a retry resumes the job."""
+    """Return an error of a status request with the job's id, so that a retry resumes the job.
+
+    A 404 becomes `PROVIDER_BAD_RESPONSE`, because the vendor no longer has the job.
+    """
     is_gone = fault.status == 404
     return ProviderError(
         ErrorCode.PROVIDER_BAD_RESPONSE if is_gone else fault.code,
@@ -74,8 +77,8 @@ def attach_job_id(fault: ProviderError, job: str) -> ProviderError:
 
 
 def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
-    """Fetch the first linked result whose host is trusted."""
-    links = _find_links(output)
+    """Fetch the first linked result whose host is trusted; reject an output without any."""
+    links = [text for text in _iter_texts(output) if _LINK.match(text)]
     url = next(
         (url for link in links if (url := _check_result_link(link, access)) is not None), None
     )
@@ -94,7 +97,7 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
         # An operator may have set another host, which need not be public.
         public_only = access.url("", "images") == RESULTS_URL
         request = httpx.Request("GET", url, extensions={PUBLIC_ONLY: public_only})
-        answer = VendorResponse("runpod", access, (yield from send(request)))
+        answer = VendorResponse(access, (yield from send(request)))
     except ProviderError as fault:
         raise attach_job_id(fault, job) from None
     if answer.is_failure or not is_picture(answer.response.content):
@@ -140,7 +143,7 @@ def read_seed(output: object) -> int | None:
 
 
 def find_embedded_image(output: object) -> bytes | None:
-    """Return the first picture that an output contains as a data URI or plain base64."""
+    """Return the first picture in an output, as a data URI or plain base64; None without any."""
     for text in _iter_texts(output):
         if _LINK.match(text):
             continue
@@ -151,11 +154,6 @@ def find_embedded_image(output: object) -> bytes | None:
         if is_picture(data):
             return data
     return None
-
-
-def _find_links(output: object) -> list[str]:
-    """Return the links in an output."""
-    return [text for text in _iter_texts(output) if _LINK.match(text)]
 
 
 def _iter_texts(output: object) -> Iterator[str]:

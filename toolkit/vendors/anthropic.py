@@ -2,31 +2,29 @@
 
 from collections.abc import Iterator
 
-from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
+    Cost,
     Flow,
     ProviderError,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
-    send,
 )
 from toolkit.plugins.conversation import Turn
-from toolkit.plugins.streaming import JsonEventReader, VisibleText, WholeAnswer, build_answer
+from toolkit.plugins.streaming import AnswerPiece, JsonEventReader, WholeAnswer, build_answer
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
     REFUSED,
     Json,
     VendorResponse,
-    build_json_request,
     check_header_safe,
     clean_text,
     get_object,
     read_numbers,
-    send_probe,
+    to_finite_number,
 )
 from toolkit.vendors._negotiation import (
     OptionalField,
@@ -34,13 +32,14 @@ from toolkit.vendors._negotiation import (
     choose_effort,
 )
 from toolkit.vendors._prices import load_models
+from toolkit.vendors._wire import VendorWire
 
 # Under this version `temperature` is refused even at its default value, so it is never sent.
 API_VERSION = "2026-10-21"
 # The largest models scale a picture to 2,576 pixels, others to 1,568 (guide to vision).
 MAX_PICTURE_TOKENS = 5_000
 # The system prompt that tools add has 804 tokens at most (guide to tool use, "Pricing").
-TOOL_PROMPT_TOKENS = 1_024
+TOOL_PROMPT_TOKENS = 804
 # The parts of a block by the pieces of a stream; the input of a tool comes as pieces of JSON.
 _PARTS_OF_DELTAS = {"text": "text", "thinking": "thinking", "partial_json": "input"}
 _TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
@@ -77,22 +76,8 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     answer = yield from ask_without_refused_fields(
         optional, access, lambda sent: _send_request(access, _build_body(operation, access, sent))
     )
-    body = answer.json()
-    if answer.is_failure:
-        raise _build_failure(answer, body)
+    body = _WIRE.read(answer)
     return _parse_reply(answer, body, operation)
-
-
-def probe(access: Access) -> Flow[None]:
-    """List the models, which is free and needs a key.
-
-    Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
-    """
-    answer = yield from send_probe("anthropic", access, "/v1/models", _build_headers(access))
-    body = answer.json()
-    if answer.is_failure:
-        raise _build_failure(answer, body)
 
 
 def _build_headers(access: Access) -> dict[str, str]:
@@ -108,18 +93,19 @@ class _MessageReader(JsonEventReader):
         self._blocks: dict[int, Json] = {}
         self._is_complete = False
         self._failure: Json | None = None
-        self._visible = VisibleText()
 
-    def _add_event(self, event: Json) -> str:
+    def _add_event(self, event: Json) -> list[AnswerPiece]:
         place = event.get("index")
         match event.get("type"):
             case "message_start":
                 self._message = get_object(event, "message")
             case "content_block_start" if isinstance(place, int):
-                self._blocks[place] = {**get_object(event, "content_block")}
-                return self._visible.add(self._blocks[place].get("text") or "")
+                block = self._blocks[place] = {**get_object(event, "content_block")}
+                if block.get("type") == "tool_use":
+                    return self._pieces.add_call(place, id=block.get("id"), name=block.get("name"))
+                return self._pieces.add_text(block.get("text"))
             case "content_block_delta" if isinstance(place, int):
-                return self._add_delta(self._blocks.setdefault(place, {}), event)
+                return self._add_delta(place, get_object(event, "delta"))
             case "message_delta":
                 usage = {**get_object(self._message, "usage"), **get_object(event, "usage")}
                 self._message = {**self._message, **get_object(event, "delta"), "usage": usage}
@@ -127,20 +113,22 @@ class _MessageReader(JsonEventReader):
                 self._is_complete = True
             case "error":
                 self._failure = event
-        return ""  # skip unknown kinds of events, which the vendor may add later
+        return []  # skip unknown kinds of events, which the vendor may add later
 
-    def _add_delta(self, block: Json, event: Json) -> str:
-        delta = get_object(event, "delta")
+    def _add_delta(self, place: int, delta: Json) -> list[AnswerPiece]:
+        block = self._blocks.setdefault(place, {})
         for name, part in _PARTS_OF_DELTAS.items():
             piece = delta.get(name)
             if isinstance(piece, str):
                 text = block.get(part)
                 block[part] = f"{text if isinstance(text, str) else ''}{piece}"
-        piece = delta.get("text")
-        return self._visible.add(piece) if isinstance(piece, str) else ""
+        if block.get("type") == "tool_use":
+            return self._pieces.add_call(place, delta.get("partial_json"))
+        thoughts = self._pieces.add_reasoning(delta.get("thinking"), place)
+        return thoughts + self._pieces.add_text(delta.get("text"))
 
     def assemble(self) -> WholeAnswer | None:
-        """Assemble the message; returns None if the stream ended before the message did."""
+        """Assemble the message or the reported failure; None if the stream ended before either."""
         if self._failure is not None:
             kind = get_object(self._failure, "error").get("type")
             return build_answer(self._failure, _STATUSES_OF_ERRORS.get(str(kind), 500))
@@ -190,15 +178,8 @@ def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) ->
 
 
 def _build_messages(turns: tuple[Turn, ...]) -> list[Json]:
-    """Build the messages; answers of tools are parts of one message of the user."""
-    messages: list[Json] = []
-    for turn in turns:
-        role = "assistant" if turn.role == "assistant" else "user"
-        blocks = list(_iter_blocks(turn))
-        if messages and messages[-1]["role"] == role:
-            messages[-1]["content"] += blocks
-        else:
-            messages.append({"role": role, "content": blocks})
+    """Build the messages; one with a text alone is that text."""
+    messages = _chat.merge_turns(turns, _iter_blocks)
     for message in messages:
         match message["content"]:
             case [{"type": "text", "text": text}]:
@@ -207,7 +188,7 @@ def _build_messages(turns: tuple[Turn, ...]) -> list[Json]:
 
 
 def _iter_blocks(turn: Turn) -> Iterator[Json]:
-    """Yield the blocks of a message."""
+    """Yield the content blocks of the messages API for a turn of the conversation."""
     if turn.role == "tool":
         yield {"type": "tool_result", "tool_use_id": turn.tool_call_id, "content": turn.text}
         return
@@ -225,9 +206,8 @@ def _iter_blocks(turn: Turn) -> Iterator[Json]:
 
 
 def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
-    request = build_json_request(access.url("/v1/messages"), fields, _build_headers(access))
     reader = _MessageReader() if fields.get("stream") else None
-    return VendorResponse("anthropic", access, (yield from send(request, stream=reader)))
+    return _WIRE.ask(access, "/v1/messages", fields, stream=reader)
 
 
 def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
@@ -250,23 +230,19 @@ def _parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> 
             request_id=answer.request_id or answer.read_label(body.get("id")),
         )
     if not isinstance(blocks, list):
-        raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of anthropic has no content in it."
-        )
+        raise answer.build_bad_response("The answer of anthropic has no content in it.")
     # Skip unknown kinds of blocks, as the vendor asks.
     known = [block for block in blocks if isinstance(block, dict)]
     texts = [clean_text(b.get("text")) or "" for b in known if b.get("type") == "text"]
     thoughts = [clean_text(b.get("thinking")) or "" for b in known if b.get("type") == "thinking"]
     calls = [b for b in known if b.get("type") == "tool_use"]
     usage = get_object(body, "usage")
-    return _chat.build_reply(
-        answer,
-        operation,
-        "".join(texts).strip(),
-        _FINISH_REASONS.get(reason, "stop"),
-        _parse_usage(usage),
-        answer.request_id or answer.read_label(body.get("id")),
-        answer.read_label(body.get("model")),
+    reply = TextReply(
+        text="".join(texts).strip(),
+        finish=_FINISH_REASONS.get(reason, "stop"),
+        cost=Cost(_parse_usage(usage)),
+        vendor_request_id=answer.request_id or answer.read_label(body.get("id")),
+        model=answer.read_label(body.get("model")) or answer.access.model,
         tier=_chat.read_service_tier(answer.read_label(usage.get("service_tier"))),
         tool_calls=tuple(
             _chat.read_tool_call(answer, block.get("id"), block.get("name"), block.get("input"))
@@ -274,21 +250,24 @@ def _parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> 
         ),
         reasoning="\n\n".join(filter(None, thoughts)),
     )
+    return _chat.complete_reply(answer, operation, reply)
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the billed tokens, cached input included; returns {} unless both counts are given."""
-    input_tokens, output_tokens = read_numbers(usage, "input_tokens", "output_tokens")
-    if input_tokens is None or output_tokens is None:
-        return {}
     parts = ("cache_creation_input_tokens", "cache_read_input_tokens")
     cache_writes, cache_reads = read_numbers(usage, *parts)
-    total = input_tokens + (cache_writes or 0.0) + (cache_reads or 0.0)
+    details = get_object(usage, "output_tokens_details")
     return _chat.build_token_units(
-        total, output_tokens, cache_reads=cache_reads, cache_writes=cache_writes
+        *read_numbers(usage, "input_tokens", "output_tokens"),
+        cache_reads=cache_reads,
+        cache_writes=cache_writes,
+        reasoning=to_finite_number(details.get("thinking_tokens")),
+        is_apart=True,
     )
 
 
+_WIRE = VendorWire(_build_failure, _build_headers)
 VENDOR = Vendor(
     id="anthropic",
     label="V2",
@@ -303,8 +282,8 @@ VENDOR = Vendor(
             " guide to structured outputs: a schema adds a system prompt to the input; guide to"
             " vision: a picture is scaled down to at most so many tokens",
             picture=MAX_PICTURE_TOKENS,
-            overhead=TOOL_PROMPT_TOKENS,
+            tool_prompt=TOOL_PROMPT_TOKENS,
         )
     },
-    probe=probe,
+    probe=_WIRE.make_probe("/v1/models"),
 )

@@ -1,4 +1,4 @@
-"""AWS (V6): text by Bedrock's Converse API, with an API key or signed requests."""
+"""AWS Bedrock (V6): text, embeddings and ranking, with an API key or signed requests."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,7 @@ from importlib import import_module
 
 import httpx
 
+from toolkit.contract.choices import Tier
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     RECORDED_MODEL,
@@ -30,7 +31,12 @@ from toolkit.plugins import (
 from toolkit.plugins.conversation import Turn
 from toolkit.vendors import _chat
 from toolkit.vendors._converse_stream import make_converse_reader
-from toolkit.vendors._embeddings import MAX_JSON_TEXTS, make_reply, read_scores
+from toolkit.vendors._embeddings import (
+    build_cohere_body,
+    make_cohere_reply,
+    make_reply,
+    read_ranking,
+)
 from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
@@ -41,17 +47,23 @@ from toolkit.vendors._http import (
     build_bearer_headers,
     clean_text,
     get_object,
+    make_secret_error,
     quote_path_segment,
+    read_json_secret,
     read_numbers,
+    read_text_member,
     to_finite_number,
 )
 from toolkit.vendors._negotiation import (
     OptionalField,
     ask_without_refused_fields,
     choose_effort,
+    is_tier_firm,
+    list_tier_fields,
     make_temperature_field,
 )
 from toolkit.vendors._prices import load_models
+from toolkit.vendors._wire import VendorWire
 
 REGION = "us-east-1"
 BASE_URL = f"https://bedrock-runtime.{REGION}.amazonaws.com"
@@ -60,12 +72,13 @@ _INPUT_TOKENS_HEADER = "x-amzn-bedrock-input-token-count"
 # The most of its models: Claude scales a picture to 2,576 pixels (its guide to vision).
 MAX_PICTURE_TOKENS = 5_000
 # The system prompt that tools add has 804 tokens at most (Claude's guide to tool use).
-TOOL_PROMPT_TOKENS = 1_024
+TOOL_PROMPT_TOKENS = 804
 # Newer models are called by an inference profile, which the regions of a part of the world share.
 _PROFILE_PREFIXES = {"us": "us", "eu": "eu", "ap": "apac"}
 _MODELS = load_models("aws")
 _PROFILES = frozenset(model.id for model in _MODELS if model.profile_of)
 _TIER_FIELD = OptionalField("serviceTier", "service.?tier", "serviceTier")
+_TIERS: Mapping[Tier, str] = {"standard": "default", "flex": "flex"}
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 _BLOCK_REASONS = frozenset(("guardrail_intervened", "content_filtered"))
 _SCHEMA_FIELD = OptionalField("outputConfig", "outputconfig|textformat|schema")
@@ -113,8 +126,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
         ProviderError: the vendor refused or failed, classified by its documented error table;
             `SECRET_UNRESOLVED` for a secret that is neither an API key nor credentials.
     """
-    keys = parse_credentials(access.secret)
-    optional = [_TIER_FIELD]
+    optional = list_tier_fields(_TIER_FIELD, access)
     if operation.temperature is not None:
         optional.append(make_temperature_field(operation))
     if operation.schema is not None:
@@ -123,13 +135,12 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
         optional,
         access,
         lambda sent: _send_request(
-            access, keys, _build_body(operation, access, sent), stream=operation.stream
+            access, _build_body(operation, access, sent), stream=operation.stream
         ),
     )
-    body = answer.json()
-    if answer.is_failure:
-        raise _build_failure(answer, body)
+    body = _WIRE.read(answer)
     model = answer.response.extensions.get(RECORDED_MODEL)
+    keys = parse_credentials(access.secret)
     model = model or _find_profile(access.model, _resolve_endpoint(access, keys)[1])
     return _parse_reply(answer, body, operation, model)
 
@@ -145,16 +156,11 @@ def parse_credentials(secret: str) -> AwsCredentials:
     """
     if not secret.lstrip().startswith("{"):
         return AwsCredentials(bearer=secret)
-    try:
-        value = json.loads(secret)
-    except (ValueError, RecursionError):
-        value = {}
-    fields = {str(name).lower(): entry for name, entry in value.items()} if value else {}
-    parts = {part: _find_first_text(fields, names) for part, names in _CREDENTIAL_KEYS.items()}
+    members = read_json_secret(secret)
+    parts = {part: read_text_member(members, *names) for part, names in _CREDENTIAL_KEYS.items()}
     if not parts["access_key"] or not parts["secret_key"]:
-        raise ProviderError(
-            ErrorCode.SECRET_UNRESOLVED,
-            "The secret is JSON without `access_key_id` and `secret_access_key`.",
+        raise make_secret_error(
+            "The secret is JSON without `access_key_id` and `secret_access_key`."
         )
     return AwsCredentials(
         access_key=parts["access_key"],
@@ -162,11 +168,6 @@ def parse_credentials(secret: str) -> AwsCredentials:
         token=parts["token"] or None,
         region=parts["region"] or None,
     )
-
-
-def _find_first_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
-    values = (fields.get(name) for name in names)
-    return next((value.strip() for value in values if isinstance(value, str)), "")
 
 
 def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) -> Json:
@@ -181,11 +182,11 @@ def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) ->
         config["stopSequences"] = list(operation.stop)
     note = "" if native else _chat.write_schema_note(operation)
     fields: Json = {
-        "messages": _build_messages(operation.list_turns(note)),
+        "messages": _chat.merge_turns(operation.list_turns(note), _iter_blocks),
         "inferenceConfig": config,
     }
-    if _TIER_FIELD.name in sent:
-        fields[_TIER_FIELD.name] = {"type": "default"}
+    if _TIER_FIELD.name in sent or is_tier_firm(access):
+        fields[_TIER_FIELD.name] = {"type": _TIERS[access.tier]}
     if operation.system:
         fields["system"] = [{"text": operation.system}]
     if operation.tools and operation.tool_choice != "none":  # Converse has no way to say "none"
@@ -193,7 +194,9 @@ def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) ->
     if operation.reasoning_tokens:
         fields["additionalModelRequestFields"] = _build_reasoning(operation, is_claude)
     if native:
-        schema = {"schema": json.dumps(operation.schema), "name": "answer"}
+        # Escapes of other scripts could be billed as more tokens than their bytes.
+        text = json.dumps(operation.schema, ensure_ascii=False)
+        schema = {"schema": text, "name": "answer"}
         fields[_SCHEMA_FIELD.name] = {
             "textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}
         }
@@ -227,21 +230,8 @@ def _build_tool_config(operation: TextRequest) -> Json:
     return {"tools": tools, "toolChoice": choice}
 
 
-def _build_messages(turns: tuple[Turn, ...]) -> list[Json]:
-    """Build the messages; answers of tools are parts of one message of the user."""
-    messages: list[Json] = []
-    for turn in turns:
-        role = "assistant" if turn.role == "assistant" else "user"
-        blocks = list(_iter_blocks(turn))
-        if messages and messages[-1]["role"] == role:
-            messages[-1]["content"] += blocks
-        else:
-            messages.append({"role": role, "content": blocks})
-    return messages
-
-
 def _iter_blocks(turn: Turn) -> Iterator[Json]:
-    """Yield the blocks of a message."""
+    """Yield the content blocks of the Converse API for a turn of the conversation."""
     if turn.role == "tool":
         content = [{"text": turn.text}]
         yield {"toolResult": {"toolUseId": turn.tool_call_id, "content": content}}
@@ -291,36 +281,23 @@ def _resolve_endpoint(access: Access, keys: AwsCredentials) -> tuple[str, str]:
 
 
 def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
-    """Embed texts by the models of Cohere, or of Titan, which takes one text in a request.
+    """Embed the first texts: up to 24 by a model of Cohere, a single text by Titan.
 
     Raises:
         ProviderError: the vendor refused or failed, classified by its documented error table;
             `SECRET_UNRESOLVED` for a secret that is neither an API key nor credentials.
     """
-    keys = parse_credentials(access.secret)
     if "cohere" not in access.model:
         fields: Json = {"inputText": operation.texts[0], "normalize": True}
         if operation.dimensions is not None:
             fields["dimensions"] = operation.dimensions
-        answer, body = yield from _invoke(access, keys, fields)
+        answer, body = yield from _invoke(access, fields)
         tokens = to_finite_number(body.get("inputTextTokenCount"))
-        units = {} if tokens is None else {"input_tokens": tokens}
-        return make_reply(answer, 1, [body.get("embedding")], units)
-    texts = operation.texts[:MAX_JSON_TEXTS]
-    fields = {
-        "texts": list(texts),
-        "input_type": "search_query" if operation.purpose == "query" else "search_document",
-        "embedding_types": ["float"],
-        "truncate": "NONE",
-    }
-    if operation.dimensions is not None:
-        fields["output_dimension"] = operation.dimensions
-    answer, body = yield from _invoke(access, keys, fields)
-    vectors = get_object(body, "embeddings").get("float")
-    rows = vectors if isinstance(vectors, list) else []
+        return make_reply(answer, 1, [body.get("embedding")], tokens)
+    answer, body = yield from _invoke(access, build_cohere_body(operation))
     counted = answer.response.headers.get(_INPUT_TOKENS_HEADER, "")
-    units = {"input_tokens": float(counted)} if counted.isdecimal() else {}
-    return (yield from run_in_thread(make_reply, answer, len(texts), rows, units))
+    tokens = float(counted) if counted.isdecimal() else None
+    return (yield from run_in_thread(make_cohere_reply, answer, body, operation, tokens))
 
 
 def rerank_documents(operation: RerankRequest, access: Access) -> Flow[RerankReply]:
@@ -335,34 +312,21 @@ def rerank_documents(operation: RerankRequest, access: Access) -> Flow[RerankRep
         "documents": list(operation.documents),
         "api_version": 2,
     }
-    answer, body = yield from _invoke(access, parse_credentials(access.secret), fields)
-    return RerankReply(
-        scores=read_scores(answer, body.get("results"), len(operation.documents)),
-        model=access.model,
-        vendor_request_id=answer.request_id,
-        cost=Cost({"searches": operation.units()["searches"]}),
-    )
+    answer, body = yield from _invoke(access, fields)
+    cost = Cost({"searches": operation.units()["searches"]})
+    return read_ranking(answer, body, "results", operation, cost)
 
 
-def _invoke(
-    access: Access, keys: AwsCredentials, fields: Json
-) -> Flow[tuple[VendorResponse, Json]]:
-    """Call a model by its own body (InvokeModel)."""
-    answer = yield from _send_request(access, keys, fields, method="invoke")
-    body = yield from run_in_thread(answer.json)
-    if answer.is_failure:
-        raise _build_failure(answer, body)
-    return answer, body
+def _invoke(access: Access, fields: Json) -> Flow[tuple[VendorResponse, Json]]:
+    """Call a model with a body of its own form (InvokeModel); raise the error of a failure."""
+    answer = yield from _send_request(access, fields, method="invoke")
+    return answer, (yield from run_in_thread(_WIRE.read, answer))
 
 
 def _send_request(
-    access: Access,
-    keys: AwsCredentials,
-    fields: Json,
-    *,
-    stream: bool = False,
-    method: str = "converse",
+    access: Access, fields: Json, *, stream: bool = False, method: str = "converse"
 ) -> Flow[VendorResponse]:
+    keys = parse_credentials(access.secret)
     base, region = _resolve_endpoint(access, keys)
     reader = make_converse_reader() if stream else None
     method = method if reader is None else "converse-stream"
@@ -377,22 +341,21 @@ def _send_request(
     request = httpx.Request("POST", url, content=content, headers=headers)
     # Only the API key or the access key's id is sent, so only they could be echoed.
     sent_access = replace(access, secret=keys.bearer or keys.access_key)
-    return VendorResponse("aws", sent_access, (yield from send(request, stream=reader)))
+    return VendorResponse(sent_access, (yield from send(request, stream=reader)))
 
 
 def _sign_request(
     url: str, content: bytes, headers: Mapping[str, str], keys: AwsCredentials
 ) -> dict[str, str]:
-    """Return the headers of a signed request (Signature Version 4)."""
+    """Return the headers of a signed request (Signature Version 4); reject it without botocore."""
     try:
         # Imported here, because the import is slow and only signing needs it.
         auth = import_module("botocore.auth")
         request = import_module("botocore.awsrequest")
         credentials = import_module("botocore.credentials")
     except ImportError:
-        raise ProviderError(
-            ErrorCode.SECRET_UNRESOLVED,
-            "Signing needs botocore: install `capability-toolkit[aws]`, or use a Bedrock API key.",
+        raise make_secret_error(
+            "Signing needs botocore: install `capability-toolkit[aws]`, or use a Bedrock API key."
         ) from None
     aws_request = request.AWSRequest(method="POST", url=url, data=content, headers=dict(headers))
     identity = credentials.Credentials(keys.access_key, keys.secret_key, keys.token)
@@ -424,9 +387,7 @@ def _parse_reply(
         raise answer.build_error(REFUSED, f"aws refused to answer this: {reason}.")
     blocks = get_object(get_object(body, "output"), "message").get("content")
     if not isinstance(blocks, list) or reason.startswith("malformed"):
-        raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of aws has no message in it."
-        )
+        raise answer.build_bad_response("The answer of aws has no message in it.")
     known = [block for block in blocks if isinstance(block, dict)]
     texts = [clean_text(block.get("text")) or "" for block in known]
     calls = [get_object(block, "toolUse") for block in known if "toolUse" in block]
@@ -434,40 +395,35 @@ def _parse_reply(
         get_object(get_object(block, "reasoningContent"), "reasoningText").get("text")
         for block in known
     ]
-    units = _parse_usage(get_object(body, "usage"))
-    finish = _FINISH_REASONS.get(reason, "stop")
-    text = "".join(texts).strip()
     label = answer.read_label(get_object(body, "serviceTier").get("type"))
-    tier = _chat.read_service_tier(label)
-    return _chat.build_reply(
-        answer,
-        operation,
-        text,
-        finish,
-        units,
-        answer.request_id,
-        model,
-        tier=tier,
+    reply = TextReply(
+        text="".join(texts).strip(),
+        finish=_FINISH_REASONS.get(reason, "stop"),
+        cost=Cost(_parse_usage(get_object(body, "usage"))),
+        vendor_request_id=answer.request_id,
+        model=model,
+        tier=_chat.read_service_tier(label),
         tool_calls=tuple(
             _chat.read_tool_call(answer, call.get("toolUseId"), call.get("name"), call.get("input"))
             for call in calls
         ),
         reasoning="\n\n".join(text for text in thoughts if isinstance(text, str)),
     )
+    return _chat.complete_reply(answer, operation, reply)
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the billed tokens, cached input included; returns {} unless both counts are given."""
-    input_tokens, output_tokens = read_numbers(usage, "inputTokens", "outputTokens")
-    if input_tokens is None or output_tokens is None:
-        return {}
     cache_reads, cache_writes = read_numbers(usage, "cacheReadInputTokens", "cacheWriteInputTokens")
-    total = input_tokens + (cache_reads or 0.0) + (cache_writes or 0.0)
     return _chat.build_token_units(
-        total, output_tokens, cache_reads=cache_reads, cache_writes=cache_writes
+        *read_numbers(usage, "inputTokens", "outputTokens"),
+        cache_reads=cache_reads,
+        cache_writes=cache_writes,
+        is_apart=True,
     )
 
 
+_WIRE = VendorWire(_build_failure)
 VENDOR = Vendor(
     id="aws",
     label="V6",
@@ -486,7 +442,7 @@ VENDOR = Vendor(
             " documented for models that always reason",
             unless_it_reasons=True,
             picture=MAX_PICTURE_TOKENS,
-            overhead=TOOL_PROMPT_TOKENS,
+            tool_prompt=TOOL_PROMPT_TOKENS,
         ),
         EmbedRequest: InputBound("price list: the tokens of the input alone"),
         RerankRequest: RerankBound("price list: a query with up to 100 chunks of documents"),

@@ -19,21 +19,12 @@ from toolkit.plugins import (
     TokenBound,
     Vendor,
     run_in_thread,
-    send,
 )
 from toolkit.vendors import openai
-from toolkit.vendors._embeddings import MAX_JSON_TEXTS, make_reply, read_scores
-from toolkit.vendors._http import (
-    Json,
-    VendorResponse,
-    build_bearer_headers,
-    build_json_request,
-    collect_names,
-    get_object,
-    read_numbers,
-    send_probe,
-)
+from toolkit.vendors._embeddings import build_cohere_body, make_cohere_reply, read_ranking
+from toolkit.vendors._http import Json, VendorResponse, get_object, to_finite_number
 from toolkit.vendors._prices import load_models
+from toolkit.vendors._wire import VendorWire
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -43,33 +34,21 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
         ProviderError: the vendor refused or failed, classified by its documented error table.
     """
     urls = {"api": access.base_urls["compatible"]}
-    compatible = replace(access, base_urls=urls, vendor="cohere", compatible=True)
+    compatible = replace(access, base_urls=urls, compatible=True)
     return (yield from openai.generate_text(operation, compatible))
 
 
 def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
-    """Embed texts by the embed API.
+    """Embed the first texts, up to 24, by the embed API.
 
     Raises:
         ProviderError: the vendor refused or failed, classified by its documented error table.
     """
-    texts = operation.texts[:MAX_JSON_TEXTS]
-    fields: Json = {
-        "model": access.model,
-        "texts": list(texts),
-        "input_type": "search_query" if operation.purpose == "query" else "search_document",
-        "embedding_types": ["float"],
-        "truncate": "NONE",
-    }
-    if operation.dimensions is not None:
-        fields["output_dimension"] = operation.dimensions
-    answer, body = yield from _post(access, "/v2/embed", fields)
-    vectors = get_object(body, "embeddings").get("float")
-    rows = vectors if isinstance(vectors, list) else []
+    fields = {"model": access.model, **build_cohere_body(operation)}
+    answer, body = yield from _WIRE.post(access, "/v2/embed", fields)
     billed = get_object(get_object(body, "meta"), "billed_units")
-    tokens, _ = read_numbers(billed, "input_tokens", "input_tokens")
-    units = {} if tokens is None else {"input_tokens": tokens}
-    return (yield from run_in_thread(make_reply, answer, len(texts), rows, units))
+    tokens = to_finite_number(billed.get("input_tokens"))
+    return (yield from run_in_thread(make_cohere_reply, answer, body, operation, tokens))
 
 
 def rerank_documents(operation: RerankRequest, access: Access) -> Flow[RerankReply]:
@@ -84,37 +63,11 @@ def rerank_documents(operation: RerankRequest, access: Access) -> Flow[RerankRep
         "query": operation.query,
         "documents": list(operation.documents),
     }
-    answer, body = yield from _post(access, "/v2/rerank", fields)
+    answer, body = yield from _WIRE.post(access, "/v2/rerank", fields)
     billed = get_object(get_object(body, "meta"), "billed_units")
-    searches, _ = read_numbers(billed, "search_units", "search_units")
-    return RerankReply(
-        scores=read_scores(answer, body.get("results"), len(operation.documents)),
-        model=access.model,
-        vendor_request_id=answer.request_id or answer.read_label(body.get("id")),
-        cost=Cost({} if searches is None else {"searches": searches}),
-    )
-
-
-def probe(access: Access) -> Flow[list[str]]:
-    """List the models, which is free and needs a key.
-
-    Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
-    """
-    answer = yield from send_probe("cohere", access, "/v1/models", build_bearer_headers(access))
-    body = answer.json()
-    if answer.is_failure:
-        raise _build_failure(answer, body)
-    return collect_names(answer, body.get("models"), "name")
-
-
-def _post(access: Access, path: str, fields: Json) -> Flow[tuple[VendorResponse, Json]]:
-    request = build_json_request(access.url(path), fields, build_bearer_headers(access))
-    answer = VendorResponse("cohere", access, (yield from send(request)))
-    body = yield from run_in_thread(answer.json)
-    if answer.is_failure:
-        raise _build_failure(answer, body)
-    return answer, body
+    searches = to_finite_number(billed.get("search_units"))
+    cost = Cost({} if searches is None else {"searches": searches})
+    return read_ranking(answer, body, "results", operation, cost)
 
 
 def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
@@ -123,6 +76,7 @@ def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
     return answer.build_failure(body.get("message"), verdict=verdict)
 
 
+_WIRE = VendorWire(_build_failure)
 VENDOR = Vendor(
     id="cohere",
     title="Cohere",
@@ -142,5 +96,5 @@ VENDOR = Vendor(
         EmbedRequest: InputBound("API reference, embed: billed_units are the input tokens"),
         RerankRequest: RerankBound("price list: a search is a query with up to 100 documents"),
     },
-    probe=probe,
+    probe=_WIRE.make_probe("/v1/models", "models", "name"),
 )

@@ -1,6 +1,6 @@
-"""ElevenLabs (V5): speech and voice clones."""
+"""ElevenLabs (V5): speech, voice clones and transcripts."""
 
-import httpx
+from collections.abc import Iterator
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -9,14 +9,17 @@ from toolkit.plugins import (
     CloneReply,
     CloneRequest,
     Cost,
+    DurationBound,
     ExactBound,
     Flow,
     ProviderError,
     SpeechReply,
     SpeechRequest,
+    TranscribeReply,
+    TranscribeRequest,
     Vendor,
-    send,
 )
+from toolkit.vendors import _transcripts
 from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
@@ -25,17 +28,21 @@ from toolkit.vendors._http import (
     Json,
     VendorResponse,
     check_header_safe,
+    clean_text,
     get_object,
     quote_path_segment,
-    send_probe,
+    read_numbers,
     to_finite_number,
 )
 from toolkit.vendors._prices import load_models
+from toolkit.vendors._wire import VendorWire
 
 DEFAULT_VOICE = "21m00Tcm4TlvDq8ikWAM"
-_OUTPUT_FORMAT = "mp3_44100_128"
+# API reference, speech to text: the file must be smaller than 3.0 GB.
+MAX_AUDIO_BYTES = 3_000_000_000
+# A longer silence between words ends a segment.
+_PAUSE_S = 1.0
 _MIN_SPEED, _MAX_SPEED = 0.7, 1.2
-_SUFFIXES = {"audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/wav": "wav"}
 # By `detail.status` of the vendor's errors, if the HTTP status alone would mislead.
 _CLASSIFICATIONS: dict[str, Classification] = {
     "invalid_api_key": KEY_REFUSED,
@@ -63,22 +70,14 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
         )
     if operation.speed != 1.0:
         fields["voice_settings"] = {"speed": operation.speed}
-    request = httpx.Request(
-        "POST",
-        access.url(f"/v1/text-to-speech/{voice}"),
-        params={"output_format": _OUTPUT_FORMAT},
-        json=fields,
-        headers=_build_headers(access),
-    )
-    answer = VendorResponse("elevenlabs", access, (yield from send(request)))
+    path = f"/v1/text-to-speech/{voice}?output_format=mp3_44100_128"
+    answer = yield from _WIRE.ask(access, path, fields)
     if answer.is_failure:
-        raise _build_failure(answer)
+        _WIRE.read(answer)  # which raises the error: only failures are JSON
     audio = answer.response.content
     kind = answer.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not audio or not kind.startswith("audio/"):
-        raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of elevenlabs has no audio in it."
-        )
+        raise answer.build_bad_response("The answer of elevenlabs has no audio in it.")
     return SpeechReply(
         audio=audio,
         model=access.model,
@@ -94,26 +93,12 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
         ProviderError: the vendor refused or failed; `PROVIDER_REJECTED` for a voice that a person
             must verify first.
     """
-    if operation.media_type not in _SUFFIXES:
-        raise ProviderError(
-            ErrorCode.PROVIDER_REJECTED, "elevenlabs clones voices only from MP3, M4A and WAV."
-        )
-    name = f"reference.{_SUFFIXES[operation.media_type]}"
-    request = httpx.Request(
-        "POST",
-        access.url("/v1/voices/add"),
-        data={"name": operation.name},
-        files={"files": (name, operation.audio, operation.media_type)},
-        headers=_build_headers(access),
-    )
-    answer = VendorResponse("elevenlabs", access, (yield from send(request)))
-    if answer.is_failure:
-        raise _build_failure(answer)
-    body = answer.json()
+    files = {"files": _transcripts.build_reference(operation, access)}
+    form = {"name": operation.name}
+    answer, body = yield from _WIRE.post_form(access, "/v1/voices/add", form, files)
     voice = answer.read_label(body.get("voice_id"))
     if voice is None:
-        raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+        raise answer.build_bad_response(
             "elevenlabs accepted the audio but returned no voice id.",
         )
     if body.get("requires_verification") is True:
@@ -130,24 +115,58 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     )
 
 
-def probe(access: Access) -> Flow[None]:
-    """List the voices, which is free and needs a key.
+def transcribe_audio(operation: TranscribeRequest, access: Access) -> Flow[TranscribeReply]:
+    """Transcribe audio; the answer has the times of words, which are joined to sentences.
 
     Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
+        ProviderError: the vendor refused or failed.
     """
-    answer = yield from send_probe("elevenlabs", access, "/v1/voices", _build_headers(access))
-    if answer.is_failure:
-        raise _build_failure(answer)
+    fields = {
+        "model_id": access.model,
+        "tag_audio_events": "false",
+        "language_code": operation.language,
+    }
+    files = {"file": _transcripts.build_file(operation, access, MAX_AUDIO_BYTES)}
+    answer, body = yield from _WIRE.post_form(access, "/v1/speech-to-text", fields, files)
+    rows = list(_join_words(body.get("words")))
+    return _transcripts.make_reply(
+        answer,
+        operation,
+        body.get("text"),
+        _transcripts.read_segments(rows, operation),
+        body.get("language_code"),
+        _transcripts.read_duration(body, operation, "audio_duration_secs"),
+    )
+
+
+def _join_words(words: object) -> Iterator[Json]:
+    """Yield a row with text, start and end for each sentence of timed words; a pause ends one."""
+    row: Json = {}
+    for word in words if isinstance(words, list) else ():
+        text = clean_text(word.get("text")) if isinstance(word, dict) else None
+        if text is None:
+            continue
+        if word.get("type") == "spacing":
+            row = row and {**row, "text": row["text"] + text}
+            continue
+        start, end = read_numbers(word, "start", "end")
+        if row and start is not None and start - (row["end"] or start) > _PAUSE_S:
+            yield row
+            row = {}
+        row = {"text": row.get("text", "") + text, "start": row.get("start", start), "end": end}
+        if text.endswith((".", "?", "!", "…", "。", "？", "！")):
+            yield row
+            row = {}
+    if row:
+        yield row
 
 
 def _build_headers(access: Access) -> dict[str, str]:
     return {"xi-api-key": check_header_safe(access.secret)}
 
 
-def _build_failure(answer: VendorResponse) -> ProviderError:
+def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
     """Build the error for an answer whose `detail` is an object, a list of objects, or a text."""
-    body = answer.json()
     detail = body.get("detail")
     first = detail[0] if isinstance(detail, list) and detail else detail
     if isinstance(first, dict):
@@ -167,17 +186,23 @@ def _count_billed_characters(answer: VendorResponse, operation: SpeechRequest) -
     return float(len(operation.text)) if count is None else count
 
 
+_WIRE = VendorWire(_build_failure, _build_headers)
 VENDOR = Vendor(
     id="elevenlabs",
     label="V5",
     title="ElevenLabs",
     variable="ELEVENLABS_API_KEY",
     base_urls={"api": "https://api.elevenlabs.io"},
-    operations={SpeechRequest: generate_speech, CloneRequest: clone_voice},
+    operations={
+        SpeechRequest: generate_speech,
+        CloneRequest: clone_voice,
+        TranscribeRequest: transcribe_audio,
+    },
     models=load_models("elevenlabs"),
     bounds={
         SpeechRequest: CharacterBound("price list: by the character of the text"),
         CloneRequest: ExactBound("price list: by the voice"),
+        TranscribeRequest: DurationBound("price list: by the duration of the audio"),
     },
-    probe=probe,
+    probe=_WIRE.make_probe("/v1/voices"),
 )

@@ -1,9 +1,7 @@
-"""MiniMax (V4): text, speech and voice clones; most of its failures are HTTP 200."""
+"""MiniMax (V4): text, embeddings, speech, voice clones; most of its failures are HTTP 200."""
 
 import hashlib
 import re
-
-import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -25,7 +23,6 @@ from toolkit.plugins import (
     TokenBound,
     Vendor,
     run_in_thread,
-    send,
 )
 from toolkit.vendors import _chat
 from toolkit.vendors._chat_stream import STREAM_FIELDS, ChatStreamReader
@@ -38,17 +35,17 @@ from toolkit.vendors._http import (
     Classification,
     Json,
     VendorResponse,
-    build_bearer_headers,
-    build_json_request,
     get_object,
     read_numbers,
+    to_finite_number,
 )
 from toolkit.vendors._negotiation import ask_without_refused_fields, make_temperature_field
 from toolkit.vendors._prices import load_models
+from toolkit.vendors._transcripts import build_reference
+from toolkit.vendors._wire import VendorWire
 
 DEFAULT_VOICE = "English_Graceful_Lady"
 _AUDIO_SETTING = {"format": "mp3", "sample_rate": 32000, "bitrate": 128000, "channel": 1}
-_SUFFIXES = {"audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/wav": "wav"}
 _VOICE_EXISTS_CODE = 2039
 _INVALID_PARAMETER_CODE = 2013  # any invalid parameter, including a prompt that is too long
 # The vendor's table of base_resp.status_code; any other code is a fault of the request.
@@ -62,11 +59,11 @@ _CLASSIFICATIONS: dict[int, Classification] = {
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
-    """Generate text by chat completions, without the model's thoughts.
+    """Generate text by chat completions, with the model's thoughts apart from it.
 
     Some models refuse a temperature of 0, or above 1. A refused temperature is left out.
 
-    The wire has no way to ask for JSON, so a schema goes into the prompt and the JSON is extracted
+    The API has no way to ask for JSON, so a schema goes into the prompt and the JSON is extracted
     from the answer.
 
     Raises:
@@ -76,13 +73,13 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     answer = yield from ask_without_refused_fields(
         optional, access, lambda sent: _send_chat(operation, access, sent), _read_refusal
     )
-    return _chat.parse_reply(answer, _read_body(answer), operation)
+    return _chat.parse_reply(answer, _WIRE.read(answer), operation)
 
 
 def _send_chat(
     operation: TextRequest, access: Access, sent: frozenset[str]
 ) -> Flow[VendorResponse]:
-    fields = _chat.build_body(operation, access.model, schema_in_prompt=True)
+    fields = _chat.build_body(operation, access, schema_in_prompt=True)
     if "temperature" not in sent:
         fields.pop("temperature", None)
     fields["reasoning_split"] = True
@@ -92,13 +89,11 @@ def _send_chat(
     if operation.stream:
         fields |= STREAM_FIELDS
         reader = ChatStreamReader()
-    request = _chat.build_request(access, "/v1/chat/completions", fields)
-    answer = yield from send(request, instead=True, stream=reader)
-    return VendorResponse("minimax", access, answer)
+    return _WIRE.ask(access, "/v1/chat/completions", fields, stream=reader, instead=True)
 
 
 def _read_refusal(answer: VendorResponse) -> str:
-    """Return the words of a refusal, or "" for any other answer."""
+    """Return the message about an invalid parameter, or "" for any other answer."""
     try:
         body = answer.json()
     except ProviderError:
@@ -109,7 +104,7 @@ def _read_refusal(answer: VendorResponse) -> str:
 
 
 def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
-    """Embed texts by the embeddings API.
+    """Embed the first texts, up to 24, by the embeddings API.
 
     Raises:
         ProviderError: the vendor refused or failed, classified by its documented error table.
@@ -120,13 +115,11 @@ def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
         "texts": list(texts),
         "type": "query" if operation.purpose == "query" else "db",
     }
-    answer = yield from _post(access, "/v1/embeddings", fields)
-    body = yield from run_in_thread(_read_body, answer)
+    answer, body = yield from _WIRE.post(access, "/v1/embeddings", fields)
     vectors = body.get("vectors")
     rows = vectors if isinstance(vectors, list) else []
-    tokens, _ = read_numbers(body, "total_tokens", "total_tokens")
-    units = {} if tokens is None else {"input_tokens": tokens}
-    return (yield from run_in_thread(make_reply, answer, len(texts), rows, units))
+    tokens = to_finite_number(body.get("total_tokens"))
+    return (yield from run_in_thread(make_reply, answer, len(texts), rows, tokens))
 
 
 def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
@@ -145,13 +138,11 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
         "voice_setting": {"voice_id": voice, "speed": operation.speed, "vol": 1, "pitch": 0},
         "audio_setting": _AUDIO_SETTING,
     }
-    answer = yield from _post(access, "/v1/t2a_v2", fields)
-    body = yield from run_in_thread(_read_body, answer)  # minutes of audio are many megabytes
+    answer, body = yield from _WIRE.post(access, "/v1/t2a_v2", fields)
     audio = yield from run_in_thread(_decode_audio, get_object(body, "data").get("audio"))
     request_id = answer.read_label(body.get("trace_id")) or answer.request_id
     if not audio:
-        raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+        raise answer.build_bad_response(
             "The answer of minimax has no audio in it.",
             request_id=request_id,
         )
@@ -175,16 +166,14 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     Raises:
         ProviderError: the vendor refused or failed, classified by its documented error table.
     """
-    if operation.media_type not in _SUFFIXES:
-        raise ProviderError(
-            ErrorCode.PROVIDER_REJECTED, "minimax clones voices only from MP3, M4A and WAV."
-        )
     file_id = yield from _upload_reference(operation, access)
     voice = build_voice_id(operation)
     fields = {"file_id": file_id, "voice_id": voice}
-    answer = yield from _post(access, "/v1/voice_clone", fields)
-    body = _read_body(answer, passing=_VOICE_EXISTS_CODE)
-    is_new = _read_status_code(body) != _VOICE_EXISTS_CODE
+    answer = yield from _WIRE.ask(access, "/v1/voice_clone", fields)
+    body = answer.json()
+    is_new = answer.is_failure or _read_status_code(body) != _VOICE_EXISTS_CODE
+    if is_new:
+        _WIRE.read(answer)
     return CloneReply(
         voice=voice,
         model=access.model,
@@ -194,13 +183,12 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
 
 
 def probe(access: Access) -> Flow[None]:
-    """List the voices, which is free and needs a key.
+    """Check the key by a request for the list of voices, which is free.
 
     Raises:
         ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
-    answer = yield from _post(access, "/v1/get_voice", {"voice_type": "system"})
-    _read_body(answer)
+    yield from _WIRE.post(access, "/v1/get_voice", {"voice_type": "system"})
 
 
 def build_voice_id(operation: CloneRequest) -> str:
@@ -216,47 +204,26 @@ def build_voice_id(operation: CloneRequest) -> str:
 
 def _upload_reference(operation: CloneRequest, access: Access) -> Flow[int]:
     """Upload the reference audio, and return the vendor's id of the file."""
-    name = f"reference.{_SUFFIXES[operation.media_type]}"
-    response = yield from send(
-        httpx.Request(
-            "POST",
-            access.url("/v1/files/upload"),
-            data={"purpose": "voice_clone"},
-            files={"file": (name, operation.audio, operation.media_type)},
-            headers=build_bearer_headers(access),
-        ),
-        free=True,
-    )
-    answer = VendorResponse("minimax", access, response)
-    file_id = get_object(_read_body(answer), "file").get("file_id")
+    files = {"file": build_reference(operation, access)}
+    form = {"purpose": "voice_clone"}
+    answer, body = yield from _WIRE.post_form(access, "/v1/files/upload", form, files, free=True)
+    file_id = get_object(body, "file").get("file_id")
     if isinstance(file_id, bool) or not isinstance(file_id, int):
-        raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+        raise answer.build_bad_response(
             "minimax accepted the audio but returned no file id.",
         )
     return file_id
 
 
-def _post(access: Access, path: str, fields: Json) -> Flow[VendorResponse]:
-    request = build_json_request(access.url(path), fields, build_bearer_headers(access))
-    return VendorResponse("minimax", access, (yield from send(request)))
+def _has_failed(answer: VendorResponse, body: Json) -> bool:
+    return answer.is_failure or _read_status_code(body) != 0  # most failures have status 200
 
 
-def _read_body(answer: VendorResponse, passing: int = 0) -> Json:
-    """Return the body of an answer, or raise its failure, which may come with status 200.
-
-    Args:
-        answer: the answer.
-        passing: an additional code that counts as a success.
-    """
-    body = answer.json()
+def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
     code = _read_status_code(body)
-    if not answer.is_failure and code in (0, passing):
-        return body
     words = get_object(body, "base_resp").get("status_msg")
-    words = words or get_object(body, "error").get("message")
-    raise answer.build_failure(
-        words,
+    return answer.build_failure(
+        words or get_object(body, "error").get("message"),
         verdict=_CLASSIFICATIONS.get(code, REFUSED) if code else None,
         number=code or None,
         request_id=answer.read_label(body.get("trace_id")),
@@ -275,6 +242,7 @@ def _decode_audio(audio: object) -> bytes:
         return b""
 
 
+_WIRE = VendorWire(_build_failure, has_failed=_has_failed)
 VENDOR = Vendor(
     id="minimax",
     label="V4",

@@ -1,6 +1,7 @@
 """RunPod (V7): images and text by serverless workers, and the resources they run on."""
 
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 
 import httpx
@@ -110,9 +111,7 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
     url = _build_pod_url(access, check_id(pod))
     waited, turn = 0.0, 0
     while True:
-        answer = VendorResponse(
-            "runpod", access, (yield from send(httpx.Request("POST", url, json=work)))
-        )
+        answer = VendorResponse(access, (yield from send(httpx.Request("POST", url, json=work))))
         if answer.status not in _NOT_READY_STATUSES:
             break
         if waited >= MAX_POD_WAIT_S:
@@ -161,7 +160,7 @@ def _build_pod_url(access: Access, pod: str) -> str:
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
-    """Generate text at an endpoint whose worker speaks the OpenAI-compatible wire.
+    """Generate text at an endpoint whose worker has the OpenAI-compatible chat API.
 
     An endpoint of the caller's is asked for the model it serves, unless a model is named. Without
     an endpoint, the public endpoint of the model is asked.
@@ -180,7 +179,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     if access.endpoint is not None and model in (SERVED_MODEL, *PUBLIC_TEXT_MODELS):
         listed = (yield from send_request(access, "GET", f"{at}/models")).json()
         model = str(get_first(listed, "data").get("id", ""))
-    fields = _chat.build_body(operation, model, schema_in_prompt=True)
+    fields = _chat.build_body(operation, replace(access, model=model), schema_in_prompt=True)
     fields["max_tokens"] = fields.pop("max_completion_tokens")  # workers know the older name
     if public is not None:
         # The model's thoughts are billed like the answer, and precede it. Servers that do not know
@@ -196,7 +195,11 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
 
 
 def _await_job(access: Access, endpoint: str, job: str, cancel: httpx.Request) -> Flow[Json]:
-    """Poll a job until it is completed, with growing delays."""
+    """Poll a job until it is completed, with growing delays; cancel it after 20 minutes.
+
+    Raises:
+        ProviderError: the job failed, took too long, or its state could not be read.
+    """
     waited, turn, lost = 0.0, 0, 0
     while waited < MAX_JOB_WAIT_S:
         detail, delay = None, POLL_DELAYS_S[min(turn, len(POLL_DELAYS_S) - 1)]
@@ -238,14 +241,15 @@ def _read_status(access: Access, endpoint: str, job: str) -> Flow[Json]:
         message += f": {words}" if words else "."
         raise ProviderError(code, message, retryable=retryable)
     if status not in _LIVE_STATES:
-        raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "runpod returned an unknown status of the job."
-        )
+        raise answer.build_bad_response("runpod returned an unknown status of the job.")
     return body
 
 
 def _calculate_cost(operation: ImageRequest, access: Access, body: Json) -> Cost:
-    """Return the cost: public endpoints report the megapixels' price, others bill GPU seconds."""
+    """Return the cost: a public endpoint reports a price, the caller's own bills GPU seconds.
+
+    The units are empty if the caller's endpoint reports no execution time.
+    """
     if access.endpoint is not None:
         ran_ms, waited_ms = read_numbers(body, "executionTime", "delayTime")
         if ran_ms is None:

@@ -7,24 +7,16 @@ from toolkit.plugins import (
     EmbedRequest,
     Flow,
     InputBound,
-    ProviderError,
     RerankBound,
     RerankReply,
     RerankRequest,
     Vendor,
     run_in_thread,
-    send,
 )
-from toolkit.vendors._embeddings import list_vectors, make_reply, read_scores
-from toolkit.vendors._http import (
-    Json,
-    VendorResponse,
-    build_bearer_headers,
-    build_json_request,
-    get_object,
-    read_numbers,
-)
+from toolkit.vendors._embeddings import list_vectors, make_reply, read_ranking
+from toolkit.vendors._http import Json, get_object, to_finite_number
 from toolkit.vendors._prices import load_models
+from toolkit.vendors._wire import VendorWire
 
 
 def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
@@ -42,9 +34,9 @@ def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
     }
     if operation.dimensions is not None:
         fields["output_dimension"] = operation.dimensions
-    answer, body = yield from _post(access, "/v1/embeddings", fields)
-    vectors, units = list_vectors(body), _read_units(body)
-    return (yield from run_in_thread(make_reply, answer, len(operation.texts), vectors, units))
+    answer, body = yield from _WIRE.post(access, "/v1/embeddings", fields)
+    vectors, tokens = list_vectors(body), _read_tokens(body)
+    return (yield from run_in_thread(make_reply, answer, len(operation.texts), vectors, tokens))
 
 
 def rerank_documents(operation: RerankRequest, access: Access) -> Flow[RerankReply]:
@@ -60,33 +52,17 @@ def rerank_documents(operation: RerankRequest, access: Access) -> Flow[RerankRep
         "documents": list(operation.documents),
         "truncation": False,
     }
-    answer, body = yield from _post(access, "/v1/rerank", fields)
-    return RerankReply(
-        scores=read_scores(answer, body.get("data"), len(operation.documents)),
-        model=access.model,
-        vendor_request_id=answer.request_id,
-        cost=Cost(_read_units(body)),
-    )
+    answer, body = yield from _WIRE.post(access, "/v1/rerank", fields)
+    tokens = _read_tokens(body)
+    cost = Cost({} if tokens is None else {"input_tokens": tokens})
+    return read_ranking(answer, body, "data", operation, cost)
 
 
-def _post(access: Access, path: str, fields: Json) -> Flow[tuple[VendorResponse, Json]]:
-    request = build_json_request(access.url(path), fields, build_bearer_headers(access))
-    answer = VendorResponse("voyage", access, (yield from send(request)))
-    body = yield from run_in_thread(answer.json)
-    if answer.is_failure:
-        raise _build_failure(answer, body)
-    return answer, body
+def _read_tokens(body: Json) -> float | None:
+    return to_finite_number(get_object(body, "usage").get("total_tokens"))
 
 
-def _read_units(body: Json) -> dict[str, float]:
-    tokens, _ = read_numbers(get_object(body, "usage"), "total_tokens", "total_tokens")
-    return {} if tokens is None else {"input_tokens": tokens}
-
-
-def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
-    return answer.build_failure(body.get("detail"))
-
-
+_WIRE = VendorWire(lambda answer, body: answer.build_failure(body.get("detail")))
 VENDOR = Vendor(
     id="voyage",
     title="Voyage AI",

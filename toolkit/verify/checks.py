@@ -24,9 +24,12 @@ CHEAPEST_REQUESTS: dict[str, tuple[str, dict[str, object]]] = {
     "clone": ("voice.clone", {"name": "verify"}),
     "embedding": ("embed.generate", {"texts": ["ok"]}),
     "rerank": ("text.rerank", {"query": "ok", "documents": ["ok", "no"]}),
+    # The check uploads a second of silence.
+    "transcription": ("speech.transcribe", {"audio": f"art_{'0' * 26}"}),
 }
 
-
+# A second of silence: 40 frames of an MP3.
+SILENCE = (bytes((0xFF, 0xFB, 0x90, 0xC4)) + bytes(413)) * 40
 UNPRICED_NOTE = "its price is unknown, so --max-cost does not include it"
 
 
@@ -94,7 +97,9 @@ def verify(
     cassette: Path | None = None,
     tell: Callable[[Check], None] = lambda _check: None,
 ) -> Report:
-    """Call each connected vendor once for each kind, within a budget, and compare.
+    """Call each connected vendor once for each kind of operation, within a budget, or only plan so.
+
+    The answers are compared with the sandbox's.
 
     Args:
         settings: settings of the connections and of the network.
@@ -135,7 +140,7 @@ def verify(
 
 @dataclass(slots=True)
 class _RecordingClient:
-    """A client and the cassette that its vendors' answers are recorded to."""
+    """A client and the file (cassette) that the answers of vendors to its calls are recorded to."""
 
     client: Client
     tape: Path
@@ -146,6 +151,8 @@ class _RecordingClient:
         capability, fields = CHEAPEST_REQUESTS[check.kind]
         if check.kind == "clone" and self.audio is not None:
             fields = fields | {"reference_audio": self.client.artifacts.upload(self.audio).id}
+        if check.kind == "transcription":
+            fields = fields | {"audio": self.client.artifacts.upload(SILENCE).id}
         offset = len(read_exchanges(self.tape)) if has_content(self.tape) else 0
         run = self.client.runs.create(
             capability,

@@ -20,6 +20,7 @@ from toolkit.plugins import (
     RunInThread,
     SpeechRequest,
     TextRequest,
+    TranscribeRequest,
     Vendor,
 )
 
@@ -32,6 +33,7 @@ OPERATIONS: dict[str, Operation[Any]] = {
     "clone": CloneRequest(name="ok", audio=b"ok", media_type="audio/wav"),
     "embedding": EmbedRequest(texts=("ok",)),
     "rerank": RerankRequest(query="ok", documents=("ok", "no")),
+    "transcription": TranscribeRequest(audio=b"ok", duration_s=1.0),
 }
 # The reasons for the end of a text, by the member that has them, as in the vendors' references.
 ENDINGS = {
@@ -75,8 +77,6 @@ def compare(
     """Compare a vendor's answers to one call with the sandbox's answers.
 
     Args:
-        vendor: vendor that was called.
-        kind: kind of operation.
         live: the vendor's answers, in order.
         expected: the sandbox's answers; empty for a vendor that it does not simulate.
     """
@@ -132,7 +132,9 @@ def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) 
     """Run a vendor's flow on answers, and describe its reply or its failure."""
     operation = OPERATIONS[kind]
     model = vendor.find_default_model(kind)
-    access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
+    access = Access(
+        vendor.base_urls, "", model.id if model else "", vendor=vendor.id, dialect=vendor.dialect
+    )
     flow = vendor.operations[type(operation)](operation, access)
     responses = iter(answers)
     try:

@@ -66,12 +66,12 @@ class PlanningReport:
 
     @property
     def cost_usd(self) -> float:
-        """The cost of all calls."""
+        """The US dollars of all calls of the language model that plans."""
         return sum(row.cost_usd for row in self.results)
 
     @property
     def exact(self) -> int:
-        """The number of exact plans."""
+        """The number of objectives whose plan was exactly the expected plan."""
         return sum(row.result == "exact" for row in self.results)
 
     @property
@@ -81,7 +81,7 @@ class PlanningReport:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The Wilson interval of that share, at 95 %."""
+        """The 95 % Wilson interval of `exact_share`."""
         number, z, share = max(1, len(self.results)), 1.96, self.exact_share
         middle = share + z * z / (2 * number)
         spread = z * (share * (1 - share) / number + z**2 / 4 / number**2) ** 0.5
@@ -95,7 +95,7 @@ class PlanningReport:
 
 
 def load_objectives(number: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Draw objectives with their right plans; the same seed draws the same.
+    """Choose objectives at random, each with its right plan; equal seeds choose the same.
 
     >>> len(load_objectives(3)), load_objectives(3) == load_objectives(3)
     (3, True)

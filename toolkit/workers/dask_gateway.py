@@ -34,23 +34,23 @@ log = logging.getLogger(__name__)
 
 
 class ClusterLostError(OSError):
-    """The scheduler is lost, or does not answer."""
+    """Raised if the connection to the scheduler is lost, or the scheduler does not answer."""
 
 
 class GatewayEndedError(ClusterLostError):
-    """The process that holds the client has ended."""
+    """Raised if the process that speaks to the cluster has ended."""
 
 
 class UntrustedSchedulerError(Exception):
-    """The scheduler has no certificate that the client's authority signed."""
+    """Raised if the scheduler has no certificate that the client's authority signed."""
 
 
 class WorkerKilledError(Exception):
-    """Every worker that ran a call was lost."""
+    """Raised if every worker that Dask tried for a call was lost."""
 
 
 class ClusterFailureError(Exception):
-    """The cluster cannot do a call; the text is the name of its error."""
+    """Raised if the cluster cannot do a call; the text is the name of the cluster's error."""
 
 
 _ERRORS: Mapping[str, type[Exception]] = {
@@ -64,8 +64,8 @@ _ERRORS: Mapping[str, type[Exception]] = {
 class DaskGateway:
     """A child process that speaks to a Dask cluster, started at its first request.
 
-    A request returns the future of its answer, which any thread may wait for. It fails with one
-    of the errors above.
+    A request returns the future of its answer, which any thread may wait for. The future fails with
+    an error of this module, such as `ClusterLostError`.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,6 @@ class DaskGateway:
 
         Args:
             operation: method of `dask_program.SchedulerClient`.
-            arguments: plain values.
 
         Raises:
             NotSerializableError: an argument cannot travel.

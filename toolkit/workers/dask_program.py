@@ -30,7 +30,7 @@ _DASK_LOGGERS = ("distributed", "distributed.client", "bokeh", "tornado", "torna
 
 
 class _RefusedError(Exception):
-    """An error of the cluster, by the word that the parent knows it by."""
+    """An error to report to the parent by its kind: `lost`, `untrusted` or `failed`."""
 
     def __init__(self, kind: str, detail: str = "") -> None:
         super().__init__(kind)
@@ -60,7 +60,6 @@ class SchedulerClient:
         Args:
             address: address of the scheduler, as Dask writes it.
             certificates: arguments of Dask's `Security`; empty to use Dask's configuration.
-            connect_s: seconds to wait for the scheduler.
             plugins: module, class and arguments of each plugin.
         """
         from distributed import Client, Security
@@ -111,7 +110,7 @@ class SchedulerClient:
     async def run(
         self, key: str, module: str, name: str, args: list[object], resources: Mapping[str, float]
     ) -> object:
-        """Have a worker call a function, and return its answer: bytes or text."""
+        """Have a worker call a function, and return its answer, which must be bytes or text."""
         from toolkit.workers.serialization import find_function
 
         client = self._get_client()
@@ -142,7 +141,7 @@ class SchedulerClient:
                 )
 
     async def unregister_plugin(self, name: str) -> None:
-        """Unregister a plugin of workers."""
+        """Remove a plugin from all workers, by its name."""
         async with asyncio.timeout(CLOSE_TIMEOUT_S):
             await self._get_client().unregister_worker_plugin(name)
 
@@ -181,7 +180,7 @@ class _Server:
         threading.Thread(target=self._write_answers, daemon=True).start()
 
     async def serve(self, source: FileIO) -> None:
-        """Serve requests until the parent closes its end."""
+        """Answer the requests that come through a pipe; disconnect once the parent closes it."""
         end = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -217,7 +216,7 @@ class _Server:
             self.tell({"id": number, "error": kind, "detail": detail})
 
     def _explain(self, error: BaseException) -> tuple[str, str]:
-        """Return the parent's word for an error, and the name of the error."""
+        """Return the kind of an error for the parent, such as `lost`, and the name of its class."""
         from distributed.client import FutureCancelledError
         from distributed.scheduler import KilledWorker
 
@@ -252,7 +251,7 @@ class _LogHandler(logging.Handler):
         self._server = server
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a record."""
+        """Send a log record to the parent process."""
         with suppress(Exception):
             line = " ".join(f"{record.name}: {record.getMessage()}".split())[:MAX_LINE_CHARS]
             line = "".join(char if char.isprintable() else "?" for char in line)
@@ -261,7 +260,7 @@ class _LogHandler(logging.Handler):
 
 
 def main() -> None:
-    """Serve the parent until it has ended."""
+    """Answer the requests of the parent process from stdin until the parent closes it or ends."""
     source, sink = FileIO(os.dup(0)), FileIO(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

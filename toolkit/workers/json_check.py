@@ -1,7 +1,8 @@
 """A check of whether bytes are JSON; for a worker process if there are many bytes."""
 
-import gc
 import json
+
+from toolkit.contract.collector_pause import pause_collector
 
 
 def is_json(data: bytes) -> bool:
@@ -10,13 +11,9 @@ def is_json(data: bytes) -> bool:
     >>> is_json(b'{"tea": 1}'), is_json(b"tea")
     (True, False)
     """
-    collects = gc.isenabled()
-    gc.disable()  # it would scan all the new objects again and again
     try:
-        json.loads(data.decode("utf-8"))
+        with pause_collector():
+            json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError, MemoryError):
         return False
-    finally:
-        if collects:
-            gc.enable()
     return True

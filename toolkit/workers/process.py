@@ -33,7 +33,7 @@ PASSED_VARIABLES = frozenset(
 
 
 class WorkerEndedError(Exception):
-    """A worker process ended before it answered; the text says how."""
+    """Raised if a worker process ended before it answered; the text says how."""
 
 
 class WorkerProcess:
@@ -57,11 +57,11 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """True if it can be called: it runs, or has not been started yet."""
+        """True if the process runs, or will be started by the first call; False after `kill`."""
         return not self._killed and (self._child is None or self._child.process.poll() is None)
 
     def read_core_time_s(self) -> float:
-        """Return the seconds that the process has used of cores; without /proc, a clock's."""
+        """Return the CPU seconds that the process has used; without /proc, the monotonic time."""
         try:
             # The second field is a name that may have spaces and brackets.
             fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2]
@@ -82,8 +82,6 @@ class WorkerProcess:
         """Call a function and wait for the result; blocks, so it belongs in a thread.
 
         Args:
-            module: the function's module.
-            name: the function's (dotted) name in the module.
             timeout_s: the time after which the worker ends itself, if it was not killed before.
             is_short: True if a caller waits for the call, so that it keeps the parent's priority.
 
@@ -132,7 +130,7 @@ class WorkerProcess:
                 child.process.send_signal(signal.SIGUSR1)
 
     def kill(self) -> None:
-        """Kill it and all processes that it has started; does not wait."""
+        """Kill the process and all processes that it has started; do not wait for their end."""
         with self._lock:
             self._killed = True
             child = self._child
@@ -157,15 +155,15 @@ class ChildProgram:
     lifeline: FileIO
 
     def send(self, message: list[bytes]) -> None:
-        """Write a message to its stdin; blocks while the pipe is full."""
+        """Write a message to the program's stdin; blocks while the pipe is full."""
         write_message(cast("RawIOBase", self.process.stdin), message)
 
     def receive(self) -> Any:
-        """Read the next message from its stdout."""
+        """Read the next message of the program; raise EOFError if the program has ended."""
         return read_message(cast("RawIOBase", self.process.stdout))
 
     def kill(self) -> None:
-        """Kill it and all processes that it has started; does not wait."""
+        """Kill the program and all processes that it has started; do not wait for their end."""
         if self.process.returncode is not None:
             return
         with contextlib.suppress(OSError):
@@ -175,7 +173,7 @@ class ChildProgram:
                 self.process.kill()
 
     def join(self) -> None:
-        """Wait until it has ended, and close its pipes."""
+        """Wait until the program has ended, and close the pipes to it."""
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.lifeline):
             if pipe is not None:
@@ -194,10 +192,7 @@ def start_program(
     """Start a program of our own as a child that does not outlive this process.
 
     Args:
-        program: file of the program.
         arguments: its first arguments; the descriptor of its lifeline and the path follow.
-        path: folders of modules.
-        environment: variables of the child.
 
     Raises:
         OSError: it could not be started.

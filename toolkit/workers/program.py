@@ -44,16 +44,18 @@ def main() -> None:
     _limit_resources(int(sys.argv[1]))
     die_with_parent(int(sys.argv[2]))
     sys.path[:] = sys.argv[3:]
+    # httpx's own command line would take as long to import as the rest of it, and is not used here.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     while _serve_call(source, sink):
         pass
 
 
 class StepInterrupted(BaseException):
-    """The parent has interrupted the step."""
+    """Raised within a function that the parent process interrupts."""
 
 
 class _State:
-    """The state of this process.
+    """Flags that signal handlers and functions of this worker process share.
 
     Attributes:
         is_in_step: True while a function runs; a signal handler reads it.
@@ -65,7 +67,7 @@ class _State:
 
 
 def _interrupt_step(_number: int, frame: FrameType | None) -> None:
-    """End the step under way if it runs Python code: the process keeps its loaded modules.
+    """End the step under way, if any, by an exception; the process goes on.
 
     An import is not interrupted, because half a module would stay: the step ends after it, or the
     parent ends the process.
@@ -173,7 +175,7 @@ def _lower_priority() -> None:
 
 
 def die_with_parent(lifeline: int) -> None:
-    """Have the kernel end this process when the parent's end of a pipe closes.
+    """Have the kernel end this process when the parent's end of a pipe closes; not on Windows.
 
     Nothing is ever written to that pipe: the kernel would signal a write, too, and might do so
     only after the reader has read it. No handler is set, so that a step in C, which never returns

@@ -69,7 +69,7 @@ class StepRunner:
 
     @contextmanager
     def hold(self, task_id: str, kill: Callable[[], None]) -> Iterator[bool]:
-        """Register how to kill a task's work; yield False if it was cancelled before it began."""
+        """Register for a block how to kill a task's work; yield False if the task was cancelled."""
         with self._lock:
             is_wanted = task_id not in self._cancelled
             self._cancelled.pop(task_id, None)

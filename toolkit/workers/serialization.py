@@ -13,13 +13,15 @@ from io import BytesIO, RawIOBase
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+from toolkit.contract.collector_pause import pause_collector
+
 _LENGTH_PREFIX = struct.Struct(">Q")
 MAX_READ_BYTES = 1024 * 1024  # per call, because a read allocates as much as it requests
 SUPPORTED_TYPES = "None, bool, int, float, str, bytes, and lists, tuples and dicts of them"
 
 
 class NotSerializableError(TypeError):
-    """A value cannot travel to a worker process or back: one line with the value and the reason."""
+    """Raised for a value that cannot be sent to a worker process or back; the text says which."""
 
 
 def get_function_name(function: object) -> tuple[str, str]:
@@ -78,23 +80,18 @@ def load_functions(names: Sequence[Sequence[str]]) -> None:
     """Import the modules of functions, so that the first call need not.
 
     A module may define `prepare_worker()`, which loads the requirements of its functions.
-
-    Args:
-        names: the module of each, and its name there.
     """
-    for module, name in names:
-        find_function(module, name)
-    for module in dict.fromkeys(module for module, _ in names):
-        prepare = getattr(sys.modules[module], "prepare_worker", None)
-        if callable(prepare):
-            prepare()
+    with pause_collector(objects_stay=True):
+        for module, name in names:
+            find_function(module, name)
+        for module in dict.fromkeys(module for module, _ in names):
+            prepare = getattr(sys.modules[module], "prepare_worker", None)
+            if callable(prepare):
+                prepare()
 
 
 def encode_message(value: object, subject: str = "argument") -> list[bytes]:
     """Serialize a plain value as the pieces of one message.
-
-    Args:
-        subject: the name of the value in errors.
 
     Raises:
         NotSerializableError: the value, or a value in it, is not plain.
@@ -121,7 +118,7 @@ def encode_message(value: object, subject: str = "argument") -> list[bytes]:
 
 
 class _ValueEncoder:
-    """An encoder of a value as JSON, with its bytes and tuples listed by place."""
+    """Encodes a value as JSON, and lists the places of its bytes and tuples, which JSON lacks."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject

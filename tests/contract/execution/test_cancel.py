@@ -1,14 +1,17 @@
-"""Cancels in every state: nothing new starts, costs are kept, and the record is final soon."""
+"""Cancellation and deadlines."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from tests.contract.conftest import expect_refusal
 from tests.contract.raw_http import SMALL_IMAGE
 from tests.support.timing import Watch, check_stays, wait_until
 from toolkit import Client, Workflow
 from toolkit.client._sync.resources.runs import Run
+from toolkit.contract.errors import WorkError
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
@@ -179,3 +182,62 @@ def test_cancels_a_run_of_another_process(
         second.runs.get(run.id).cancel()
         wait_until(lambda: client.runs.get(run.id).status == "cancelled")
     assert len(faults.calls) == 1
+
+
+@pytest.fixture
+def hanging_minimax(faults: Faults) -> None:
+    """A minimax that never answers."""
+    faults.add(Fault("minimax", mangle="hang", times=None))
+
+
+@pytest.mark.usefixtures("hanging_minimax")
+def test_a_run_fails_at_its_deadline(client: Client) -> None:
+    """Given a vendor that hangs, then the run fails at its deadline, and the call counts."""
+    started, watch = time.monotonic(), Watch()
+    run = client.runs.create("llm.generate", LINE, deadline_s=0.4)
+    with pytest.raises(WorkError, match=r"^PROVIDER_TIMEOUT:.*deadline of 0\.4 s"):
+        run.wait()
+    elapsed_s = time.monotonic() - started
+    assert elapsed_s > 0.3
+    assert watch.measure_elapsed_s() < 2
+    run.refresh()
+    # The deadline bounds the time in the queue and in the call together.
+    total_ms = run.record.latency_ms + (run.record.queue_ms or 0)
+    assert 300 < total_ms < elapsed_s * 1000 + 2
+    assert [a.status for a in run.attempts] == ["cancelled"]
+    assert run.record.cost_incurred_usd > 0  # the vendor may bill it
+
+
+@pytest.mark.usefixtures("hanging_minimax")
+def test_a_workflow_fails_at_its_deadline(client: Client) -> None:
+    """Given a deadline, then running and waiting nodes are cancelled, and results are kept."""
+    flow = Workflow("late", deadline_s=3.0)
+    quick = flow.add("quick", "research.gather", topic="Tides", options={"provider": "openai"})
+    slow = flow.add("slow", "llm.generate", depends_on=[quick], **LINE)
+    flow.add("after", "composition.layout", title="Tides", depends_on=[slow])
+    watch = Watch()
+    with pytest.raises(WorkError, match="deadline of 3 s"):
+        client.workflows.submit(flow).wait()
+    assert watch.measure_elapsed_s() < 5
+    run = client.workflows.list()[0].refresh()
+    assert run.status == "failed"
+    assert [node.status for node in run.nodes] == ["completed", "cancelled", "cancelled"]
+    assert run.latency_ms > 2900
+    assert client.jobs.get(run.nodes[1].job_id).status == "cancelled"
+
+
+@pytest.mark.usefixtures("hanging_minimax")
+def test_a_node_fails_at_its_own_deadline(client: Client) -> None:
+    """Given one node with a deadline, then it fails alone, and an independent node completes."""
+    flow = Workflow("late")
+    flow.add("slow", "llm.generate", options={"deadline_s": 0.3}, **LINE)
+    flow.add("other", "llm.generate", options={"provider": "openai"}, **LINE)
+    run = client.workflows.submit(flow).wait(check=False)
+    assert {node.id: node.status for node in run.nodes} == {"slow": "failed", "other": "completed"}
+
+
+@pytest.mark.parametrize("deadline_s", [0, -1, 1e9])
+def test_rejects_an_invalid_deadline(client: Client, deadline_s: float) -> None:
+    """Given a deadline out of range, then the run is rejected."""
+    with expect_refusal("INVALID_REQUEST", "options.deadline_s"):
+        client.runs.create("llm.generate", LINE, deadline_s=deadline_s)

@@ -13,11 +13,13 @@ LINE = {"objective": "A line about tea"}
 OPTIONS: dict[str, object] = {
     "optimize_for": "cost",
     "provider": "openai",
+    "tier": "flex",
     "endpoint_id": f"ep_{UNKNOWN_ULID}",
     "compute_id": f"cmp_{UNKNOWN_ULID}",
     "max_cost_usd": 0.5,
     "fallback_on_rejection": True,
     "cache": True,
+    "sealed": "report",
     "deadline_s": 30.0,
 }
 

@@ -20,9 +20,9 @@ from tests.support.process_kill import kill_engine
 from tests.support.timing import wait_until_async
 from toolkit import Client, RequestError, Workflow
 from toolkit.contract.account import KeyCreate
-from toolkit.contract.jobs import Job
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.job_record import read_wire_job
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
@@ -115,7 +115,7 @@ async def test_several_processes_and_a_crash_keep_the_allowance(settings: Settin
 
     await wait_until_async(have_ended)
     rows = await engines[0].core.store.find_rows("jobs")
-    jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
+    jobs = [read_wire_job(row) for row in rows]
     spent = sum(job.cost_incurred_usd for job in jobs)
     (row,) = await engines[0].core.store.find_rows("spending")
     assert 0 < round(spent, 9) <= int(row["nano"]) / 1e9 <= limit

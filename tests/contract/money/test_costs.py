@@ -1,15 +1,20 @@
-"""The cost of work is the same in every view."""
+"""Amounts, estimates and costs."""
 
+import re
+from decimal import Decimal
 from html import unescape
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.views import render_views
-from toolkit import Client, Workflow
+from toolkit import Client, RequestError, WorkError, Workflow
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resources.workflows import NODE_COLUMNS
 from toolkit.contract.money import format_usd
-from toolkit.notebook import TaskReview, WorkflowGraph
+from toolkit.contract.plans import CostRange
+from toolkit.notebook import TaskReview, WorkflowGraph, widget_html
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
@@ -143,3 +148,130 @@ def test_a_failed_call_costs_the_amount_that_may_be_billed(client: Client, fault
     assert (run.status, run.error.code) == ("failed", "PROVIDER_BAD_RESPONSE")
     assert run.cost_usd == run.cost_incurred_usd == run.attempts[0].cost_usd > 0
     assert run.record.cost_source == "estimated"
+
+
+EXPONENT = re.compile(r"\d[eE][+-]?\d")
+
+
+@given(st.decimals(min_value=0, max_value=10**9, allow_nan=False, places=12))
+def test_an_amount_is_plain_digits(amount: Decimal) -> None:
+    """Given any amount, then its text has 3 significant digits, or all of them if exact."""
+    text = format_usd(amount)
+    assert re.fullmatch(r"\$\d+(\.\d*[1-9])?", text)
+    value = Decimal(text[1:])
+    assert abs(value - amount) <= amount / 200
+    assert (value == 0) == (amount == 0)
+    assert Decimal(format_usd(amount, exact=True)[1:]) == amount
+
+
+def test_names_a_tiny_budget_in_full(client: Client) -> None:
+    """Given a budget of a ten-millionth, when it rejects a run, then the message is exact."""
+    with pytest.raises(RequestError, match=r"^BUDGET_EXCEEDED:") as error:
+        client.runs.create("llm.generate", {"objective": "x"}, max_cost_usd=1e-07)
+    assert error.value.code.http_status == 402
+    assert "$0.0000001" in error.value.message
+    assert "$0.000000 " not in f"{error.value.message} "
+    assert not EXPONENT.search(error.value.message)
+
+
+def test_shows_prices_in_plain_digits(client: Client) -> None:
+    """Given list prices of a millionth and less, then no view of them has an exponent."""
+    models = client.catalog.models()
+    assert any(0 < usd < 1e-4 for model in models for usd in model.record.prices_usd.values())
+    rows = [model.to_dict() for model in models]
+    for html in (
+        models._repr_html_(),
+        *map(render_views, models),
+        widget_html.render_table(rows, ["provider", "model", "prices_usd"]),
+    ):
+        assert not EXPONENT.search(re.sub(r"<[^>]*>", " ", html))
+    assert "$" in render_views(models[0])
+
+
+def test_shows_a_tiny_bill(client: Client) -> None:
+    """Given one short call, then the bill shows its cost and not $0.0000."""
+    run = client.runs.create("llm.generate", {"objective": "Hi"}, provider="openai").wait()
+    bill = client.billing.get()
+    assert bill.total_usd == pytest.approx(run.cost_usd)
+    assert format_usd(bill.total_usd) in repr(bill)
+
+
+CARD = "A social card with a spoken summary about tidal power"
+
+
+@pytest.mark.parametrize("policy", [None, "balanced", "cost", "latency", "quality"])
+def test_a_budget_is_kept_under_any_optimization(client: Client, policy: str | None) -> None:
+    """Given the specification's constraints, then plan, task, workflow and run keep the budget."""
+    options = {} if policy is None else {"optimize_for": policy}
+    estimate = client.plans.create(CARD, max_cost_usd=1.0, **options).estimated_cost_usd
+    assert 0 < estimate.low <= estimate.expected <= estimate.high
+    task = client.tasks.create(CARD, max_cost_usd=1.0, **options).wait()
+    assert (task.status, task.error) == ("completed", None)
+    assert estimate.low <= task.cost_usd <= estimate.high
+    assert task.cost_incurred_usd <= 1.0
+    assert task.estimated_cost_usd == pytest.approx(estimate.expected)
+    wf = Workflow("budget", max_cost_usd=0.5, **options)
+    facts = wf.add("facts", "research.gather", topic="Tidal power", synthesize=False)
+    wf.add("copy", "text.generate", objective="A 20-word teaser", depends_on=[facts])
+    flow = client.workflows.submit(wf).wait()
+    assert 0 < flow.cost_incurred_usd <= 0.5
+    total = sum(node.estimated_cost_usd for node in flow.nodes)
+    assert flow.estimated_cost_usd == pytest.approx(total)
+    run = client.runs.create("llm.generate", {"objective": "Hi"}, max_cost_usd=0.5, **options)
+    assert 0 < run.wait().cost_incurred_usd <= 0.5
+    assert all(attempt.reservation_usd is not None for attempt in run.attempts)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        CARD,
+        "A narration about tea",
+        "A headline about the moon",
+        "A short article on how bees dance",
+        "A social card about tea",
+    ],
+)
+def test_the_cost_lies_in_the_estimated_range(client: Client, objective: str) -> None:
+    """Given a plan, which spends nothing, then the cost of its task lies in the estimated range."""
+    estimate = client.plans.create(objective).estimated_cost_usd
+    assert len(client.jobs.list()) == 0
+    task = client.tasks.create(objective).wait()
+    assert estimate.low <= task.cost_usd <= estimate.high
+    assert estimate.low <= estimate.expected <= estimate.high
+    assert task.cost_usd / 10 <= estimate.expected <= task.cost_usd * 10 + 0.001
+    # A budget that fits is accepted. A budget below the least cost fails before it is spent.
+    limit = 2 * task.cost_usd + 0.01
+    second = client.tasks.create(objective, max_cost_usd=limit).wait()
+    assert second.status == "completed"
+    assert second.cost_incurred_usd <= limit
+    if estimate.low:
+        with pytest.raises(WorkError, match=r"^BUDGET_EXCEEDED:"):
+            client.tasks.create(objective, max_cost_usd=estimate.low * 0.9).wait()
+
+
+def test_work_without_a_connection_has_no_known_cost(bare: Client) -> None:
+    """Given a part without a connection, then the estimate is null; free work is estimated as 0."""
+    unknown = CostRange(low=None, expected=None, high=None)
+    assert bare.plans.create("A narration about tea").estimated_cost_usd == unknown
+    assert bare.plans.create("A video about tea").estimated_cost_usd == unknown
+    bare.connections.create("anthropic", "environment", "ANTHROPIC_API_KEY")
+    assert bare.plans.create(CARD).estimated_cost_usd == unknown  # it has no voice
+    free = bare.plans.create("A social card about tea", max_cost_usd=0)
+    assert free.executable
+    assert free.estimated_cost_usd == CostRange(low=0, expected=0, high=0)
+
+
+def test_a_budget_names_the_only_candidate_without_a_price(bare: Client) -> None:
+    """Given only a vendor without prices, then a budget rejects the work and names the vendor."""
+    bare.connections.create("minimax", "environment", "MINIMAX_API_KEY")
+    spoken = bare.runs.create("speech.generate", {"text": "The kettle sings. " * 20}).wait()
+    input = {"name": "narrator", "reference_audio": spoken.artifact_id}
+    with pytest.raises(RequestError, match=r"^BUDGET_EXCEEDED:.*minimax \(voice-clone\)"):
+        bare.runs.create("voice.clone", input, max_cost_usd=1.0)
+    wf = Workflow("voices", max_cost_usd=1.0)
+    wf.add("voice", "voice.clone", **input)
+    with pytest.raises(RequestError, match=r"^BUDGET_EXCEEDED:") as error:
+        bare.workflows.submit(wf)
+    assert "`voice`" in error.value.message
+    assert "minimax (voice-clone)" in error.value.message

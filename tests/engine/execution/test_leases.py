@@ -2,9 +2,11 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,13 @@ import pytest
 
 from tests.engine.execution.test_shared_directory import build_run
 from tests.support.clock import LeaseClock
-from tests.support.engine_accounts import connect_account
+from tests.support.engine_accounts import connect_account, run_to_end
 from tests.support.process_kill import kill_engine
 from tests.support.slow_capability import SLOW_CAPABILITY, NapInput
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine import Engine, Registry
+from toolkit.engine.execution import leases
 from toolkit.local import EngineThread, open_engine
 from toolkit.plugins import Call, Flow, Result
 from toolkit.sandbox import Faults
@@ -72,6 +75,30 @@ def holder() -> Iterator[LoopHolder]:
     holder = LoopHolder()
     yield holder
     holder.released.set()
+
+
+async def test_work_that_fails_unexpectedly_is_tried_less_and_less_often(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given work whose handler fails by a bug, then each wait is twice the last, until it works."""
+    monkeypatch.setattr(leases, "KEEPER_INTERVAL_S", 0.02)
+    engine = await open_engine(settings)
+    carry_out, tries = engine.leases._handlers["run"], list[float]()
+
+    async def fail(lease: Lease) -> object:
+        tries.append(time.monotonic())
+        if len(tries) < 5:
+            raise LookupError("a bug")
+        return await carry_out(lease)
+
+    engine.leases.register_handler("run", fail)
+    run = await run_to_end(
+        engine, await connect_account(engine, "minimax"), "llm.generate", {"objective": "Salt"}
+    )
+    await engine.close(0)
+    assert run.status == "completed"
+    waits = [later - earlier for earlier, later in pairwise(tries[:5])]
+    assert all(wait >= 0.02 * 2**count for count, wait in enumerate(waits, 1)), waits
 
 
 async def test_a_blocked_loop_keeps_its_leases(

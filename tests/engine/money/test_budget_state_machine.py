@@ -12,9 +12,10 @@ from tests.support.engine_accounts import connect_account
 from tests.support.engine_machine import EngineMachine
 from tests.support.timing import PATIENCE_S
 from toolkit.contract.errors import RequestError
-from toolkit.contract.jobs import Job, Options
+from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Engine
+from toolkit.engine.job_record import read_wire_job
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault
 from toolkit.settings import Settings
@@ -110,7 +111,7 @@ class BudgetMachine(EngineMachine):
         rows = await self.engine.core.store.find_rows("jobs", workflow_id=workflow_id)
         total = Decimal(0)
         for row in rows:
-            job = Job.model_validate_json(str(row["doc"]))
+            job = read_wire_job(row)
             total += Decimal(str(job.cost_incurred_usd))
             if job.attempts and job.attempts[-1].status == "running":
                 total += Decimal(str(job.estimated_cost_usd or 0))
@@ -126,7 +127,7 @@ class BudgetMachine(EngineMachine):
                 workflow = await self.engine.workflows.get(self.context, workflow_id)
                 assert workflow.status in {"completed", "failed", "cancelled"}
         rows = await self.engine.core.store.find_rows("jobs")
-        jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
+        jobs = [read_wire_job(row) for row in rows]
         paid = sum((attempt.cost_usd or 0) > 0 for job in jobs for attempt in job.attempts)
         billed = sum(call.billed for call in self.faults.calls)
         assert paid >= billed, "the cloud billed a call that no record counts"

@@ -1,21 +1,28 @@
-"""The judge of a task's texts: a language model of the sandbox with scripted answers."""
+"""The judge of a task, and the deadline of a review."""
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support import worker_functions
+from tests.support.timing import PATIENCE_S
 from toolkit import Client
 from toolkit.client import Task
+from toolkit.engine.orchestration import planning_steps
+from toolkit.planning import steps
 from toolkit.sandbox import Faults
 from toolkit.sandbox.faults import Fault
 from toolkit.settings import Settings, Timeouts
 
 OBJECTIVE = "A poem about the tides"
+
 COPY = """The tides come in, the tides go out,
 The moon has called, the sea replies,
 And pebbles hum with foam about
 The harbour wall, where daylight dies."""
+
 BETTER = COPY.replace("daylight dies", "lanterns rise")
 
 
@@ -111,6 +118,41 @@ def test_retries_a_text_with_a_contradiction(client: Client, script: Callable[..
     assert len(task.record.llm_job_ids) == 2
 
 
+def test_retries_a_picture_that_lacks_something(
+    client: Client, script: Callable[..., None]
+) -> None:
+    """Given a finding on a picture, then it is painted again with the words that it lacks."""
+    client.connections.create("runpod", "environment", "RUNPOD_API_KEY")
+    finding = {
+        "node": "illustration",
+        "code": "wrong_picture",
+        "against": "a red boat",
+        "blocks": True,
+    }
+    script(json.dumps({"findings": [finding]}), NO_FINDINGS)
+    objective = "A picture of a harbour with a red boat"
+    task = client.tasks.create(objective, review="judge").wait(progress=False)
+    first, second = task.record.reviews
+    assert (first.decision, second.decision) == ("retry", "pass")
+    assert first.saw_pictures
+    assert "Show “a red boat”" in str(task.workflow()["illustration"].input["prompt"])
+    job = client.jobs.get(task.record.llm_job_ids[0]).record
+    assert job.input["images"] == [task.record.attempts[0].artifact_ids["illustration"]]
+
+
+def test_judges_texts_alone_within_a_budget(client: Client, script: Callable[..., None]) -> None:
+    """Given a budget, and pictures without a known bound, then the judge gets the texts alone."""
+    script(COPY, NO_FINDINGS)
+    objective = "A social card with a poem about the tides"
+    record = client.tasks.create(objective, review="judge", max_cost_usd=0.5).wait().record
+    with_pictures, texts = (client.jobs.get(id).record for id in record.llm_job_ids)
+    assert with_pictures.error is not None
+    assert (with_pictures.error.code, texts.error) == ("BUDGET_EXCEEDED", None)
+    assert "images" in with_pictures.input.keys() - texts.input.keys()
+    review = record.reviews[-1]
+    assert (review.reviewer, review.saw_pictures) == ("judge", False)
+
+
 def test_drops_a_finding_with_an_invented_quote(
     client: Client, script: Callable[..., None]
 ) -> None:
@@ -119,11 +161,13 @@ def test_drops_a_finding_with_an_invented_quote(
     task = run(client)
     assert task.status == "completed"
     (issue,) = task.record.reviews[0].issues
-    assert issue.startswith("judge: 1 of its findings quote")
+    assert issue.startswith("judge: 1 of its findings are left out")
 
 
 UNREADABLE = "its answer is not in the requested form"
+
 UNANSWERED = "it did not answer ({})"
+
 CHAT = ("minimax", "chat/completions")
 
 
@@ -215,3 +259,22 @@ def test_the_operator_sets_the_default_reviewer(settings: Settings, faults: Faul
         checked = client.tasks.create(OBJECTIVE, review="checks").wait(progress=False)
     assert judged.record.reviews[-1].reviewer == "judge"
     assert checked.record.reviews[-1].reviewer == "checks"
+
+
+@pytest.mark.parametrize(("check", "code"), [("spin", "PROVIDER_TIMEOUT"), ("refuse", "INTERNAL")])
+def test_fails_the_task_if_its_checks_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: str, code: str
+) -> None:
+    """Given checks that do not end or raise, then the task fails, and a person's verdict counts."""
+    if check == "spin":
+        monkeypatch.setattr(planning_steps, "TEXT_DEADLINE_S", 2.0)
+    monkeypatch.setattr(steps, "check_results", getattr(worker_functions, check))
+    with Client.local(tmp_path, sandbox=True) as client:
+        task = client.tasks.create("A short written summary of tea")
+        task.wait(PATIENCE_S, check=False, progress=False)
+        assert task.status == "failed"
+        assert task.error is not None
+        assert task.error.code == code
+        assert "task.submit_review" in task.error.message
+        task.submit_review("pass")
+        assert task.status == "completed"

@@ -84,11 +84,12 @@ def pools(draw: st.DrawFn) -> ProviderPool:
 
 
 def rank(
-    pool: ProviderPool, policy: str | None = None, pin: str | None = None, max_tokens: int = 100
+    pool: ProviderPool, policy: str | None = None, pin: object = None, max_tokens: int = 100
 ) -> Ranking:
     """Rank the candidates of a text."""
     options = Options.model_validate({"optimize_for": policy, "provider": pin})
-    return route(CAPABILITY, options, replace(TEXT, max_tokens=max_tokens), pool)
+    text = replace(TEXT, max_tokens=max_tokens)
+    return route(CAPABILITY, options, text, pool, with_others=True)
 
 
 def list_usable(routing: Ranking) -> list[RankedCandidate]:
@@ -119,6 +120,44 @@ def test_keeps_its_rules_for_any_pool(
     wait_s = find_soonest_s(routing, pool)
     assert wait_s is None or wait_s > 0
     assert rank(pool, policy, pin) == routing
+
+
+listed_names = st.lists(
+    st.sampled_from(
+        [f"{owner}{model}" for owner in ("a", "b", "con_b", "c") for model in ("", "/m0", "/m1")]
+    ),
+    min_size=1,
+    unique=True,
+)
+
+
+@given(pools(), st.sampled_from([None, *POLICIES]), listed_names, st.none() | listed_names)
+def test_lists_decide_which_candidates_remain(
+    pool: ProviderPool, policy: str | None, ignore: list[str], only: list[str] | None
+) -> None:
+    """Given any lists, then no other candidate is called, and each list names its exclusions."""
+    lists = {"ignore": ignore} if only is None else {"only": only, "ignore": ignore}
+    routing = rank(pool, policy, lists)
+    assert routing.policy == (policy or "default")
+    listed: dict[tuple[str, str | None], bool] = {}
+    for c in routing.candidates:
+        owners = [owner for owner in (c.provider, c.connection_id) if owner]
+        names = {*owners, *(f"{owner}/{c.model}" for owner in owners)}
+        is_left = only is None or bool(names & set(only))
+        is_ignored = bool(names & set(ignore))
+        listed[c.provider, c.model] = is_left and not is_ignored
+        assert is_left or c.reason == "not in `only`"
+        assert not (is_left and is_ignored) or c.reason == "excluded by `ignore`"
+        assert listed[c.provider, c.model] or (c.excluded and not c.allowed)
+    for provider in {c.provider for c in routing.candidates}:
+        may_serve = any(left for (owner, _), left in listed.items() if owner == provider)
+        is_healthy = all(
+            c.connected and c.healthy and c.connection_id not in pool.failed_ids
+            for c in routing.candidates
+            if c.provider == provider
+        )
+        is_chosen = any(c.provider == provider for c in list_usable(routing))
+        assert is_chosen == (may_serve and is_healthy)
 
 
 def is_dominated(worse: RankedCandidate, better: RankedCandidate) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from tests.support import worker_functions
 from tests.support.dask_cluster import DaskCluster, start_worker
 from tests.support.embedded import with_key
-from tests.support.recording_proxy import RecordingProxy
+from tests.support.network_link import RecordingLink
 from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
 from tests.support.worker_capability import WORK, load_work_registry
 from toolkit import Client, Workflow
@@ -135,13 +135,13 @@ async def test_repeats_a_step_after_a_restart_of_the_cluster(
 async def test_repeats_a_step_after_a_cut_connection(cluster: DaskCluster, tmp_path: Path) -> None:
     """Given a connection that is cut during a step, then it is cancelled and submitted again."""
     os.mkfifo(tmp_path / "gate")
-    with RecordingProxy(cluster.port) as proxy:
+    with RecordingLink(cluster.port) as proxy:
         executor = make_executor(f"tcp://127.0.0.1:{proxy.port}")
         args = (str(tmp_path / "begun"), str(tmp_path / "gate"))
         task = asyncio.create_task(call(executor, worker_functions.begin_and_wait, *args))
         first = int(await wait_for_text(tmp_path / "begun"))
         (tmp_path / "begun").unlink()
-        proxy.cut()
+        proxy.drop()
         second = int(await wait_for_text(tmp_path / "begun"))
         assert first != second
         await wait_until_async(lambda: not Path(f"/proc/{first}").exists(), "it runs once")
@@ -252,7 +252,7 @@ def test_sends_no_secret_to_a_worker(
     wf = Workflow("card")
     picture = wf.add("picture", "image.generate", prompt="A lighthouse")
     wf.add("card", "composition.layout", title="Tides", depends_on=[picture])
-    with RecordingProxy(cluster.port) as proxy:
+    with RecordingLink(cluster.port) as proxy:
         dispatch = f"dask://127.0.0.1:{proxy.port}"
         with Client.local(tmp_path, sandbox=True, dispatch=dispatch) as client:
             key = client.api_keys.create(name="mine", scopes=["read", "write"]).api_key

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.loopback_server import JsonHandler, LoopbackServer
+from tests.support.service_account import write_account
 from toolkit import Client
 from toolkit.settings import Settings
 
@@ -56,7 +57,7 @@ class Echo(LoopbackServer):
                 self.send_json(echo.status, echo.body)
 
             def answer_post(self) -> None:
-                self.read_json()
+                self.rfile.read(int(self.headers["Content-Length"]))
                 self.send_json(echo.status, echo.body)
 
         super().__init__(Handler)
@@ -83,7 +84,11 @@ def client(echo: Echo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli
     """A client of an engine that calls the vendor with the key."""
     settings = Settings(
         data_dir=tmp_path_factory.mktemp("echo"),
-        vendors={name: {"base_urls": {"api": echo.url}} for name in ("openai", "runpod")},
+        vendors={
+            "openai": {"base_urls": {"api": echo.url}},
+            "runpod": {"base_urls": {"api": echo.url}},
+            "vertex": {"base_urls": {"token": echo.url}},
+        },
         connection_test_s=0,
         retries=0,
         breaker_failures=1_000_000,
@@ -91,16 +96,18 @@ def client(echo: Echo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ECHOED", KEY)
+        patch.setenv("ACCOUNT", write_account())
         with Client.local(settings=settings) as client:
             for provider in ("openai", "runpod"):
                 client.connections.create(provider, "environment", "ECHOED")
+            client.connections.create("vertex", "environment", "ACCOUNT")
             yield client
 
 
-def run(client: Client, **fields: object) -> Any:
+def run(client: Client, provider: str = "openai", **fields: object) -> Any:
     """Run at the vendor, and return the record."""
     fields = {"objective": "What is my key?", **fields}
-    run = client.runs.create("llm.generate", fields, provider="openai", cache=False)
+    run = client.runs.create("llm.generate", fields, provider=provider, cache=False)
     return run.wait(check=False, progress=False).record
 
 
@@ -175,3 +182,15 @@ def test_errors_of_infrastructure_have_no_key(client: Client, echo: Echo, name: 
     assert error is not None
     assert "Bad key [key]" in error.message
     assert not find_pieces(error.message, FORMS[name], 8)
+
+
+def test_errors_of_a_sign_in_have_no_key(client: Client, echo: Echo) -> None:
+    """Given a refused sign-in with an echo of a service account's key, then no error shows it."""
+    lines = json.loads(write_account())["private_key"].splitlines()
+    echo.status = 400
+    echo.body = {"error": "invalid_request", "error_description": f"Bad key {lines[2]}, is it not"}
+    record = run(client, "vertex")
+    (connection,) = [c for c in client.connections.list() if c.provider == "vertex"]
+    for message in (record.error.message, connection.test().record.error.message):
+        assert "Bad key [key]" in message
+        assert not find_pieces(message, lines[2], 8)

@@ -17,6 +17,7 @@ from tests.support.engine_accounts import connect_account, run_to_end
 from toolkit.engine import Engine
 from toolkit.engine.transport.redaction import REDACTED, StreamRedactor, redact_reply
 from toolkit.plugins import Cost, Reply
+from toolkit.plugins.key_redaction import list_key_forms
 from toolkit.settings import Settings, VendorSettings
 
 KEY = "k-3vTq/81+LmZx0Rw=9aPcYd"
@@ -38,7 +39,7 @@ ECHOES = {
 
 def redact_text(text: str, secret: str = KEY) -> str:
     """Redact a text as a single piece."""
-    redactor = StreamRedactor(secret)
+    redactor = StreamRedactor(list_key_forms(secret))
     return redactor.add(text) + redactor.finish()
 
 
@@ -62,7 +63,7 @@ class Nested(Reply):
 def test_redacts_nested_values_of_a_reply(wrap: Callable[[str], Any]) -> None:
     """Given a key in a nested value, then it is removed, and other values stay."""
     reply = Nested(model="m", within=wrap(KEY))
-    assert redact_reply(reply, KEY) == Nested(model="m", within=wrap(REDACTED))
+    assert redact_reply(reply, list_key_forms(KEY)) == Nested(model="m", within=wrap(REDACTED))
 
 
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
@@ -81,7 +82,7 @@ def test_redacts_every_form_of_a_key_in_pieces_of_any_size(echo: str) -> None:
     assert len(parts) > 1
     pattern = re.compile(f".{{0,3}}{re.escape(REDACTED)}".join(map(re.escape, parts)))
     for size in range(1, len(text) + 1):
-        redactor = StreamRedactor(KEY)
+        redactor = StreamRedactor(list_key_forms(KEY))
         pieces = [redactor.add(text[at : at + size]) for at in range(0, len(text), size)]
         assert pattern.fullmatch("".join((*pieces, redactor.finish())))
 

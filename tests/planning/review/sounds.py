@@ -86,18 +86,21 @@ def _filter_source(
     """Shape the spectrum of each short frame of the source, and add the frames."""
     hz = np.fft.rfftfreq(_FRAME, 1 / RATE)
     window = np.hanning(_FRAME)
+    starts = np.arange(len(voiced)) * _STEP
+    spans = starts[:, None] + np.arange(_FRAME)
+    pulsed = np.pad(pulses * (1 - breath) * 8, (0, _FRAME))[spans]
+    breathed = np.pad(noise, (0, _FRAME))[spans]
+    throat = sum(
+        gain / (1 + ((hz - peaks[:, [place]]) / width) ** 2)
+        for place, (width, gain) in enumerate(((90, 1), (120, 0.5), (170, 0.25)))
+    )
+    vowel = np.fft.rfft((pulsed + breath * breathed) * window) * throat
+    hiss = np.fft.rfft(breathed * window) / (1 + ((hz - centers[:, None]) / 900) ** 2)
+    frames = np.fft.irfft(voiced[:, None] * vowel + hissed[:, None] * hiss, _FRAME)
     samples = np.zeros(len(pulses) + 2 * _FRAME)
-    source = np.pad(pulses * (1 - breath) * 8, (0, _FRAME)), np.pad(noise, (0, _FRAME))
-    for place in range(len(voiced)):
-        span = slice(place * _STEP, place * _STEP + _FRAME)
-        throat = sum(
-            gain / (1 + ((hz - peak) / width) ** 2)
-            for peak, width, gain in zip(peaks[place], (90, 120, 170), (1, 0.5, 0.25), strict=True)
-        )
-        vowel = np.fft.rfft((source[0][span] + breath * source[1][span]) * window) * throat
-        hiss = np.fft.rfft(source[1][span] * window) / (1 + ((hz - centers[place]) / 900) ** 2)
-        frame = np.fft.irfft(voiced[place] * vowel + hissed[place] * hiss, _FRAME)
-        samples[span] += frame
+    for place in range(0, _FRAME, _STEP):  # a frame overlaps the next ones
+        part = frames[:, place : place + _STEP]
+        samples[place : place + part.size] += part.ravel()
     samples = samples[: len(pulses)]
     return samples / max(1e-9, float(np.abs(samples).max())) * 0.6
 

@@ -10,8 +10,7 @@ import pytest
 from tests.planning.review import pictures
 from tests.planning.review.cards import PlacedItem, PlainCard, draw_random_card, lay_out
 from tests.planning.review.evidence import ARTIFACT
-from toolkit.planning.review.evidence import Evidence, Inspection
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, Inspection, ReviewIssue
 from toolkit.planning.review.node_checks import check_node
 from toolkit.plugins import Blob
 

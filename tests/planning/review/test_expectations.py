@@ -7,8 +7,7 @@ from tests.planning.review.sounds import encode_mp3, speak
 from tests.planning.review.test_reviewer import png
 from tests.planning.sample_capabilities import DRAWING, SPEECH
 from toolkit.contract.plans import Expect
-from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, ReviewIssue
 from toolkit.planning.review.reviewer import find_issues
 from toolkit.plugins import Blob
 

@@ -11,8 +11,7 @@ from PIL import Image
 from tests.planning.review import pictures
 from tests.planning.review.evidence import build_evidence
 from tests.planning.sample_capabilities import DRAWING
-from toolkit.planning.review.evidence import Evidence, Inspection
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, Inspection, ReviewIssue
 from toolkit.planning.review.node_checks import check_node
 from toolkit.planning.review.picture_checks import check_variety
 from toolkit.plugins import Blob

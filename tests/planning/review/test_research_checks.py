@@ -12,8 +12,7 @@ from tests.planning.review.facts import (
     list_articles,
     write_output,
 )
-from toolkit.planning.review.evidence import Evidence, Inspection
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, Inspection, ReviewIssue
 from toolkit.planning.review.node_checks import check_node
 from toolkit.sandbox.text.library import load_articles
 

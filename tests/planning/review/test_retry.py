@@ -16,9 +16,8 @@ from toolkit.planning.retry import (
     make_asked_actions,
     tell_remarks,
 )
-from toolkit.planning.review.decision import decide
-from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, ReviewIssue
+from toolkit.planning.review.reviewer import decide
 from toolkit.plugins import Capability
 
 BRIEF = "A text about tea."

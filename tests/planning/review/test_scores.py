@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.planning.review.issues import Criterion, ReviewIssue
+from toolkit.planning.review.evidence import Criterion, ReviewIssue
 from toolkit.planning.review.reviewer import judge_issues
 
 NAMES: tuple[Criterion, ...] = ("objective_alignment", "technical_success", "output_completeness")

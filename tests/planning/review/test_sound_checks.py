@@ -10,10 +10,9 @@ import pytest
 from tests.planning.review import sounds
 from tests.planning.review.evidence import build_evidence
 from tests.planning.sample_capabilities import SPEECH
-from toolkit.media.speaking_time import estimate_speaking_time
-from toolkit.planning.review.evidence import Inspection
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Inspection, ReviewIssue
 from toolkit.planning.review.node_checks import check_node
+from toolkit.planning.review.sound_checks import estimate_speaking_time
 from toolkit.plugins import Blob
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
 

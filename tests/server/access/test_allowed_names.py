@@ -1,15 +1,18 @@
-"""The variables that the accounts of a server may point to."""
+"""Names that an account may use; no caller can name the address of a vendor."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from tests.server.conftest import Wire, open_service
+from tests.server.route_table import DOCUMENT
 from tests.support.commands import run_toolkit, say
 from toolkit import Client
 from toolkit.contract.errors import ToolkitError
+from toolkit.engine import Registry
 from toolkit.settings import Settings, VendorSettings
 
 NAMES = ("OPENAI_API_KEY", "TEAM_KEY", "EVERYONES_KEY", "OTHER_KEY", "TOOLKIT_SECRET")
@@ -103,3 +106,38 @@ def test_operator_creates_one_account_per_address(settings: Settings) -> None:
     conflict = run_toolkit("account", "create", "Ada@example.org", *data_dir)
     assert "CONFLICT" in str(conflict.exception)
     assert run_toolkit("account", "create", "nobody", *data_dir).exit_code == 2
+
+
+ADDRESSES = ("url", "uri", "host", "address", "webhook", "callback", "proxy", "endpoint_url")
+
+
+def list_members(schema: Any) -> set[str]:
+    """Return the names of all members of a schema, at any depth."""
+    if isinstance(schema, list):
+        return set().union(*map(list_members, schema))
+    if not isinstance(schema, dict):
+        return set()
+    names = {str(name) for name in schema.get("properties", {})}
+    return names.union(*map(list_members, schema.values()))
+
+
+def test_no_body_has_an_address_of_a_vendor() -> None:
+    """Given every body and every capability's input, then no member is an address."""
+    schemas = DOCUMENT["components"]["schemas"]
+    strict = {n: s for n, s in schemas.items() if s.get("additionalProperties") is False}
+    body_names = {
+        body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        for path in DOCUMENT["paths"].values()
+        for operation in path.values()
+        if "application/json" in (body := operation.get("requestBody", {"content": {}}))["content"]
+    }
+    assert len(body_names) >= 12
+    assert body_names <= set(strict)
+    members = {name: list_members(schema) for name, schema in strict.items()}
+    for capability in Registry.load().list_newest():
+        members[capability.name] = list_members(capability.input_model.model_json_schema())
+        assert capability.input_model.model_config.get("extra") == "forbid"
+    assert len(members) > 25
+    for owner, names in members.items():
+        addresses = [name for name in names if any(word in name.lower() for word in ADDRESSES)]
+        assert not addresses, owner

@@ -33,6 +33,7 @@ INPUTS: dict[tuple[str, str], Callable[[str], dict[str, Any]]] = {
     ("embed.generate", "artifact_id"): lambda id: {"artifact_id": id},
     ("llm.generate", "images"): lambda id: {"objective": "Tea", "images": [id]},
     ("llm.generate", "messages"): lambda id: {"messages": [show_picture(id)]},
+    ("speech.transcribe", "audio"): lambda id: {"audio": id},
     ("text.generate", "images"): lambda id: {"objective": "Tea", "images": [id]},
     ("text.generate", "messages"): lambda id: {"messages": [show_picture(id)]},
     ("voice.clone", "reference_audio"): lambda id: {"name": "ada", "reference_audio": id},
@@ -45,9 +46,9 @@ IN_BODIES = [
 
 
 async def create_stranger(wire: Wire) -> Wire:
-    """Another account, which has connected the same vendors."""
+    """Another account, which has connected the same vendors and one that transcribes."""
     other = Wire(wire.http, wire.engine, await wire.sign_up("eve@example.org"))
-    return await connect_caller(other)
+    return await connect_caller(other, ("minimax", "runpod", "elevenlabs"))
 
 
 def test_every_id_has_a_kind() -> None:

@@ -18,7 +18,7 @@ from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
 from tests.server.conftest import call_app, open_wire
 from tests.support.network_link import NetworkLink
-from tests.support.s3_server import ACCESS_KEY, BUCKET, TcpRelay
+from tests.support.s3_server import ACCESS_KEY, BUCKET, S3Link
 from tests.support.timing import PATIENCE_S, wait_until, wait_until_async, yield_turns
 from toolkit import Client
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
@@ -31,19 +31,19 @@ DATA = os.urandom(2**20) * 12 + b"end"
 WAITING = 20
 # The promise is ten seconds; the machine may be busy, and an upload is received first.
 MAX_ANSWER_S = 20.0
-S3Place = tuple[Server, Client, TcpRelay]
+S3Place = tuple[Server, Client, S3Link]
 
 
 @pytest.fixture
-def relay(s3_server: str) -> Iterator[TcpRelay]:
+def relay(s3_server: str) -> Iterator[S3Link]:
     """A relay to the S3 server, which counts and cuts connections."""
-    with TcpRelay(s3_server) as relay:
+    with S3Link(s3_server) as relay:
         yield relay
 
 
 @pytest.fixture(params=["proxied", "presigned"])
 def place(
-    request: pytest.FixtureRequest, settings: Settings, s3_url: str, relay: TcpRelay
+    request: pytest.FixtureRequest, settings: Settings, s3_url: str, relay: S3Link
 ) -> Iterator[S3Place]:
     """A server that stores artifacts in S3, its client, and the relay to S3."""
     update = {"artifact_url": s3_url, "artifact_endpoint_url": relay.url}
@@ -62,7 +62,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def find_object(relay: TcpRelay, s3_url: str, sha256: str) -> tuple[S3FileSystem, str]:
+def find_object(relay: S3Link, s3_url: str, sha256: str) -> tuple[S3FileSystem, str]:
     """Return a file system that reaches the bucket, and the path of an artifact's object."""
     files = S3FileSystem(endpoint_url=relay.url, skip_instance_cache=True, use_listings_cache=False)
     return files, f"{s3_url}/{sha256[:2]}/{sha256[2:]}"
@@ -77,7 +77,7 @@ def test_stores_and_reads_artifacts(
     assert artifact.sha256 == hashlib.sha256(DATA).hexdigest()
     files, object_path = find_object(relay, s3_url, artifact.sha256)
     assert files.cat_file(object_path) == DATA
-    assert any("uploadId" in line for line in relay.requests)
+    assert any("uploadId" in line for line in relay.heads)
     assert artifact.content() == DATA
     assert artifact.save(tmp_path / "saved.bin").read_bytes() == DATA
     assert client.artifacts.content(client.artifacts.upload(b"few").id) == b"few"
@@ -99,12 +99,12 @@ def test_serves_ranges_and_headers(place: S3Place, source: Path) -> None:
     assert answer.headers["content-disposition"] == f'attachment; filename="{artifact.filename}"'
 
 
-async def test_reads_one_part_ahead(settings: Settings, s3_url: str, relay: TcpRelay) -> None:
+async def test_reads_one_part_ahead(settings: Settings, s3_url: str, relay: S3Link) -> None:
     """Given a caller that takes one part, then only the next part is read meanwhile."""
     update = {"artifact_url": s3_url, "artifact_endpoint_url": relay.url}
     async with open_wire(settings.model_copy(update=update)) as wire:
         upload = await wire.send("POST", "/v1/artifacts", files={"file": ("leaves.bin", DATA)})
-        before, resume, received = len(relay.requests), asyncio.Event(), bytearray()
+        before, resume, received = len(relay.heads), asyncio.Event(), bytearray()
 
         async def receive(message: Mapping[str, Any]) -> None:
             received.extend(message.get("body", b""))
@@ -112,7 +112,7 @@ async def test_reads_one_part_ahead(settings: Settings, s3_url: str, relay: TcpR
                 await resume.wait()
 
         def count_reads() -> int:
-            return sum(line.startswith("GET ") for line in relay.requests[before:])
+            return sum(line.startswith("GET ") for line in relay.heads[before:])
 
         path = f"/v1/artifacts/{upload.json()['id']}/content"
         reading = asyncio.create_task(
@@ -135,10 +135,10 @@ def test_presigned_read_bypasses_the_engine(
     server, uploader, relay = place
     artifact = uploader.artifacts.upload(source)
     key = read_key(uploader)
-    with TcpRelay(server.url) as counted, Client(base_url=counted.url, api_key=key) as client:
+    with S3Link(server.url) as counted, Client(base_url=counted.url, api_key=key) as client:
         assert client.artifacts.content(artifact.id) == DATA
-        assert counted.received < 4_096
-        assert relay.received > len(DATA)
+        assert counted.counts["back"] < 4_096
+        assert relay.counts["back"] > len(DATA)
         answer = httpx.get(
             f"{counted.url}/v1/artifacts/{artifact.id}/content",
             headers={"Authorization": f"Bearer {key}"},
@@ -180,11 +180,11 @@ def test_distinguishes_damaged_lost_and_unreachable_objects(
             client.artifacts.content(artifact.id)
         assert away.value.code is ErrorCode.UNAVAILABLE
         assert away.value.retry_after
-        relay.mend()
+        relay.heal()
 
 
 def test_result_waits_for_its_storage(
-    settings: Settings, s3_url: str, relay: TcpRelay, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, s3_url: str, relay: S3Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given storage that is away at the end of a paid call, then the call is not repeated."""
     monkeypatch.setattr("toolkit.engine.services.artifacts.RESULT_RETRY_S", 0.01)
@@ -194,7 +194,7 @@ def test_result_waits_for_its_storage(
         relay.cut()
         run = client.runs.create("image.generate", {"prompt": "a leaf"})
         wait_until(lambda: len(relay.refused) > 4)  # more than the retries of one call
-        relay.mend()
+        relay.heal()
         assert run.wait().status == "completed"
         assert len(run.record.attempts) == 1
         assert client.artifacts.content(run.artifact_id).startswith(b"\x89PNG")

@@ -79,6 +79,46 @@ def test_streams_the_text_of_each_vendor(client: Client, faults: Faults, provide
     assert join_texts(read_stream(client, f"/runs/{run['id']}/events")) == {}
 
 
+def test_streams_reasoning_and_tool_calls_as_events_of_their_own(client: Client) -> None:
+    """Given reasoning and a tool call, then `delta` has text alone, and the others their events."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tool = {"name": "weather", "description": "the weather of a city", "parameters": schema}
+    body = build_run("anthropic")
+    body["input"] |= {"objective": "What is the weather in Rome?", "reasoning": "low"}
+    asked = {**body, "input": {**body["input"], "tools": [tool]}}
+    run = post(client, "/runs", asked, Prefer="stream")
+    events = list(read_stream(client, f"/runs/{run['id']}/events"))
+    record = client.runs.get(run["id"])
+    texts: dict[str, str] = {}
+    for name, data in events:
+        if name.endswith("delta"):
+            assert name == ("delta" if data["kind"] == "text" else f"{data['kind']}_delta")
+            texts[name] = texts.get(name, "") + data["text"]
+    assert texts.keys() == {"reasoning_delta", "tool_call_delta"}
+    assert texts["reasoning_delta"] == record.reasoning
+    assert json.loads(texts["tool_call_delta"]) == {"city": "Rome"}
+    (call,) = record.tool_calls
+    named = {"index": 0, "id": call.id, "name": "weather"}
+    assert next(d["tool_call"] for n, d in events if n == "tool_call_delta") == named
+
+
+def test_a_late_stream_begins_with_each_part_so_far(client: Client, faults: Faults) -> None:
+    """Given a stream that opens amid a text, then it begins with the whole reasoning and text."""
+    faults.pace("anthropic", piece_ms=100)
+    body = build_run("anthropic")
+    body["input"] |= {"reasoning": "low"}
+    run = post(client, "/runs", body, Prefer="stream")
+    early = read_stream(client, f"/runs/{run['id']}/events")
+    next(name for name, _ in early if name == "delta")
+    late = list(read_stream(client, f"/runs/{run['id']}/events"))
+    record = client.runs.get(run["id"])
+    deltas = [(name, data["text"]) for name, data in late if name.endswith("delta")]
+    assert deltas[0] == ("reasoning_delta", record.reasoning)
+    assert {name for name, _ in deltas[1:]} == {"delta"}
+    assert join_texts(late) == {1: record.output["text"]}
+    assert list(early)[-1][0] == "run.completed"
+
+
 def test_streams_only_on_request(client: Client, faults: Faults) -> None:
     """Given a run without `Prefer: stream`, then the vendor is not asked to stream."""
     for provider, path in STREAMING_PATHS.items():
@@ -102,6 +142,40 @@ def test_broken_stream_is_a_failed_attempt(client: Client, faults: Faults) -> No
     assert first.error.code == "PROVIDER_UNAVAILABLE"
     assert first.cost_usd == first.reservation_usd > 0  # it may have been billed
     assert second.cost_usd is not None
+
+
+@pytest.mark.parametrize("cut", [1, 6])
+@pytest.mark.parametrize("is_escaped", [False, True], ids=["plain", "escaped"])
+def test_removes_a_key_from_reasoning_and_tool_calls(
+    client: Client, faults: Faults, cut: int, is_escaped: bool
+) -> None:
+    """Given a vendor that echoes the key in other kinds of pieces, then no event has it.
+
+    JSON may spell the key by escapes, of which each may be cut.
+    """
+    key = SANDBOX_KEYS["OPENAI_API_KEY"]
+    deltas: list[dict[str, Any]] = [
+        {"reasoning_content": f"The key is {key[:cut]}"},
+        {"content": "Wait."},
+        {"reasoning_content": f"{key[cut:]}."},
+    ]
+    letters = [f"\\u{ord(letter):04x}" if is_escaped else letter for letter in key]
+    spelled = f'{{"key": "{"".join(letters)}"}}'
+    function = {"name": f"tool-{key}", "arguments": spelled[: 9 + cut]}
+    deltas.append({"tool_calls": [{"index": 0, "id": key, "function": function}]})
+    rest = {"index": 0, "function": {"arguments": spelled[9 + cut :]}}
+    deltas.append({"tool_calls": [rest]})
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, end])
+    faults.add(Fault("openai", body=body, headers={"content-type": "text/event-stream"}, times=1))
+    _, events = watch(client, "openai")
+    assert {name for name, _ in events} >= {"delta", "reasoning_delta", "tool_call_delta"}
+    shown = json.dumps(events)
+    assert "[key]" in shown
+    assert key[cut:] not in shown
+    arguments = "".join(data["text"] for name, data in events if name == "tool_call_delta")
+    assert re.fullmatch(r".{0,3}\[key\]", json.loads(arguments)["key"])
 
 
 @pytest.mark.parametrize("cut", [1, 6])

@@ -1,4 +1,4 @@
-"""Uploads: hostile forms are rejected at once, and transfers are limited by key."""
+"""Artifacts over HTTP: uploaded and checked at once, and read whole, in part or in chunks."""
 
 import asyncio
 import time
@@ -14,12 +14,19 @@ from toolkit.server.http.downloads import CHUNK_BYTES, MAX_DOWNLOADS_PER_KEY
 from toolkit.server.http.uploads import MAX_UPLOADS_PER_KEY
 
 B = b"frontier"
+
 KIND = "multipart/form-data; boundary=frontier"
+
 HEAD = b'Content-Disposition: form-data; name="file"; filename="a.txt"\r\n'
+
 PART = b"--" + B + b"\r\n" + HEAD + b"\r\ntea\r\n"
+
 END = b"--" + B + b"--\r\n"
+
 FIELD = b"--" + B + b'\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+
 MIB = 1024 * 1024
+
 FORMS = {
     "no boundary": ("multipart/form-data", PART + END),
     "an empty boundary": ('multipart/form-data; boundary=""', PART + END),
@@ -195,3 +202,39 @@ async def test_limits_downloads_by_key(wire: Wire) -> None:
     await asyncio.gather(*downloads)
     await call_app(app, path, wire.headers, send)
     assert statuses[-1] == 200
+
+
+@pytest.mark.parametrize(
+    ("byte_range", "status", "part"),
+    [
+        (None, 200, slice(None)),
+        ("bytes=2-4", 206, slice(2, 5)),
+        ("bytes=-3", 206, slice(-3, None)),
+        ("bytes=8-", 206, slice(8, None)),
+        ("bytes=8-999999", 206, slice(8, None)),
+        ("bytes=500000-", 416, slice(0)),
+        ("lines=1-2", 200, slice(None)),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 10_000], ids=["inline", "in a file"])
+@ON_ITS_LOOP
+async def test_uploads_and_reads_an_artifact(
+    shared_wire: Wire, byte_range: str | None, status: int, part: slice, times: int
+) -> None:
+    """Given an upload, then its bytes come back whole or in part, and no browser runs them."""
+    content = b"0123456789" * times
+    upload = await shared_wire.send("POST", "/v1/artifacts", files={"file": ("../x.html", content)})
+    assert upload.status_code == 201
+    data = upload.json()["data"]
+    assert (data["media_type"], data["size_bytes"]) == ("text/plain", len(content))
+    headers = {} if byte_range is None else {"Range": byte_range}
+    answer = await shared_wire.send("GET", f"/v1/artifacts/{data['id']}/content", headers=headers)
+    assert answer.status_code == status
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    if status == 416:
+        assert answer.json()["error"]["code"] == "INVALID_REQUEST"
+        assert answer.headers["Content-Range"] == f"bytes */{len(content)}"
+        return
+    assert answer.content == content[part]
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{data["id"]}.txt"'
+    assert "sandbox" in answer.headers["Content-Security-Policy"]

@@ -20,6 +20,11 @@ WAIT = {"Prefer": "wait=60"}
 RUN = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
 TASK = {"objective": "A social card about tea"}
 FLOW = {"name": "tea", "nodes": [{"id": "a", "capability": "llm.generate", "input": RUN["input"]}]}
+MAP = {
+    "capability": "llm.generate@1",
+    "input": {"objective": "One line on {n}"},
+    "rows": [{"n": 1}],
+}
 LONG = {
     "name": "long",
     "nodes": [
@@ -31,6 +36,7 @@ LONG = {
 POSTS: dict[str, Any] = {
     "/v1/runs": RUN,
     "/v1/route": RUN,
+    "/v1/maps": MAP,
     "/v1/workflows": FLOW,
     "/v1/plans": TASK,
     "/v1/tasks": TASK,
@@ -55,6 +61,9 @@ POSTS: dict[str, Any] = {
     "/v1/runs/{run}/cancel": None,
     "/v1/runs/{run}/annotate": {"tags": ["tea"], "note": "Too formal."},
     "/v1/jobs/{job}/cancel": None,
+    "/v1/maps/{map}/rows": {"rows": [{"n": 2}]},
+    "/v1/maps/{map}/cancel": None,
+    "/v1/maps/{map}/annotate": {"tags": ["tea"]},
     "/v1/workflows/{workflow}/cancel": None,
     "/v1/workflows/{workflow}/annotate": {"tags": ["tea"]},
     "/v1/workflows/{failed}/retry": None,
@@ -72,6 +81,7 @@ EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
 # Resources that a path or a body names: the path, body and headers of their creation.
 CREATED: dict[str, tuple[str, Any, dict[str, str]]] = {
     "run": ("/v1/runs", RUN, {}),
+    "map": ("/v1/maps", MAP, {}),
     "workflow": ("/v1/workflows", FLOW, {}),
     "task": ("/v1/tasks", TASK, {}),
     "compute": ("/v1/compute", POSTS["/v1/compute"], {}),

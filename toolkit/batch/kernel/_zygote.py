@@ -85,7 +85,7 @@ class Zygote:
             self._signal(pid, signal.SIGKILL)
 
     def send_message(self, what: dict[str, object]) -> None:
-        """Send one line."""
+        """Send a message as one line of JSON; do nothing if the channel is closed."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._channel.sendall(json.dumps(what).encode() + b"\n")
 
@@ -107,7 +107,7 @@ class Zygote:
         self.send_message({"forked": pid})
 
     def _announce_listening(self) -> None:
-        """Announce that this kernel listens, in the last message of this channel."""
+        """Tell the parent that this kernel accepts connections, and close the channel to it."""
         self.send_message({"listens": os.getpid()})
         self._channel.close()
 
@@ -185,7 +185,7 @@ def exit_kernel(code: int) -> NoReturn:
 
 
 def preload_module(name: str) -> None:
-    """Import `module`; for `module:name` also the name, which may be a module or lazy.
+    """Import `module`; for `module:name`, also load the name, even if it is a submodule.
 
     The names come from the batch's starter, or from the cells of the notebook that runs anyway.
     """
@@ -207,8 +207,7 @@ def main() -> None:
         # A failed import is raised again in the notebook, where its author sees it.
         with contextlib.suppress(BaseException):
             preload_module(name)
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # uncollected: a hundredth of these objects is garbage
     zygote = Zygote(channel)
     zygote.send_message({"threads": threading.active_count()})
     zygote.serve()

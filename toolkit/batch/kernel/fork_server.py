@@ -9,13 +9,65 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, Protocol, cast
 
 from toolkit.batch.kernel import _zygote
-from toolkit.batch.kernel.protocols import LAUNCHER, NotWarmError
 
+LAUNCHER = "ipykernel_launcher"
+ConnectionInfo = dict[str, Any]
 READY_TIMEOUT_S = 60.0
+
+
+class NotWarmError(Exception):
+    """Raised if no prepared kernel can serve a request; the caller starts a kernel as usual."""
+
+
+class SourceClosedError(Exception):
+    """Raised to callers that wait for a kernel from a source that was closed."""
+
+
+class Kernel(Protocol):
+    """The process of a kernel: a `subprocess.Popen`, or a process that a zygote forked."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Return the exit code of the kernel, or None while the kernel runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the kernel ends, and return its exit code; raise an error after `timeout`."""
+
+    def kill(self) -> None:
+        """Send SIGKILL to the kernel, without waiting for its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRequest:
+    """A request to a source of kernels for one new kernel.
+
+    Attributes:
+        command: command that would start the kernel cold.
+        preload: imports that it may have done already, as `module` or `module:name`.
+    """
+
+    command: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    preload: tuple[str, ...] = ()
+
+    def split_command(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Split the command in two: the interpreter with its options, and the kernel's own options.
+
+        Raises:
+            NotWarmError: if the command does not start an IPython kernel.
+        """
+        if LAUNCHER not in self.command:
+            raise NotWarmError
+        at = self.command.index(LAUNCHER)
+        options = tuple(word for word in self.command[at + 1 :] if word.startswith("--"))
+        return self.command[: at - 1], options
 
 
 class ForkedKernel:
@@ -33,17 +85,17 @@ class ForkedKernel:
         self._exit_code: int | None = None
 
     def mark_ended(self, code: int) -> None:
-        """Note that it has ended."""
+        """Keep the kernel's exit code, and wake the threads that wait for it."""
         self._exit_code = code
         self._ended.set()
         self.listening.set()
 
     def poll(self) -> int | None:
-        """Return its exit code, or None while it runs."""
+        """Return the kernel's exit code, or None while the kernel runs."""
         return self._exit_code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its exit code."""
+        """Wait for the kernel's end and return its exit code, or raise `TimeoutExpired`."""
         if not self._ended.wait(timeout) or self._exit_code is None:
             raise subprocess.TimeoutExpired(f"kernel {self.pid}", timeout or 0)
         return self._exit_code
@@ -53,11 +105,11 @@ class ForkedKernel:
         self._zygote.signal(self.pid, sig)
 
     def terminate(self) -> None:
-        """Send SIGTERM to it."""
+        """Send SIGTERM to the kernel and to the processes that it started."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
+        """Send SIGKILL to the kernel and to the processes that it started."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -89,12 +141,12 @@ class ForkServer:
 
     @property
     def is_alive(self) -> bool:
-        """True if it can be asked for kernels."""
+        """True if the process can be asked to fork kernels."""
         return self._reader.is_alive() and not self._retired
 
     @property
     def has_kernels(self) -> bool:
-        """True if it still has kernels."""
+        """True if kernels that the process forked still run."""
         return bool(self._kernels)
 
     def fork(self, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> ForkedKernel:
@@ -114,18 +166,18 @@ class ForkServer:
             return cast("ForkedKernel", self._next_reply())
 
     def signal(self, pid: int, number: int) -> None:
-        """Signal a kernel that is still there."""
+        """Send a signal to a kernel; do nothing if the kernel or its zygote has ended."""
         with suppress(NotWarmError):
             self._send({"signal": [pid, int(number)]})
 
     def retire(self) -> None:
-        """Fork no more kernels, and end with the last kernel."""
+        """Fork no more kernels; the process ends with its last kernel, or now if it has none."""
         self._retired = True
         if not self._kernels:
             self.close()
 
     def close(self) -> None:
-        """End it and its kernels."""
+        """End the process and kill the kernels that it forked; wait until all have ended."""
         self._retired = True
         with suppress(OSError):
             self._channel.shutdown(socket.SHUT_RDWR)

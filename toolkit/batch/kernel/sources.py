@@ -1,24 +1,28 @@
 """The source of warm kernels: they are forked if this machine can fork, else started early."""
 
+import json
 import os
+import queue
+import secrets
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
-from toolkit.batch.kernel.fork_server import READY_TIMEOUT_S, ForkServer
-from toolkit.batch.kernel.pool import (
-    PORTS,
-    KernelPool,
-    SpareKernel,
-    launch_cold,
-    write_connection_file,
-)
-from toolkit.batch.kernel.protocols import (
+from toolkit.batch.kernel.fork_server import (
     LAUNCHER,
+    READY_TIMEOUT_S,
     ConnectionInfo,
+    ForkServer,
     Kernel,
     KernelRequest,
     NotWarmError,
@@ -26,34 +30,135 @@ from toolkit.batch.kernel.protocols import (
 )
 from toolkit.batch.records import IN_BATCH_VARIABLE
 
+PORT_TIMEOUT_S = 60.0
+POLL_INTERVAL_S = 0.01
+PORTS = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port")
 MAX_SOCKET_FOLDER = 80  # a path may have 107 bytes; the sockets' own names need some
 MAX_ZYGOTES = 4
+RENEW_AFTER = 500  # forks after which a zygote is replaced
 # Prefixes of variables that differ by kernel, which imports do not read.
 _KERNEL_VARIABLE_PREFIXES = ("JPY_", "PYDEVD_")
+
+
+@dataclass(frozen=True, slots=True)
+class SpareKernel:
+    """A kernel that was made ahead of need.
+
+    Attributes:
+        wait_for_connection: function that waits until the kernel listens, and returns its address.
+    """
+
+    kernel: Kernel
+    wait_for_connection: Callable[[], ConnectionInfo]
+
+
+KernelFactory = Callable[[KernelRequest, Path], SpareKernel]
+
+
+class KernelPool:
+    """A pool that keeps some kernels ready, of the kind that was requested last.
+
+    Args:
+        make: function that makes a kernel with its connection file at a path.
+    """
+
+    def __init__(self, number: int, make: KernelFactory, folder: Path) -> None:
+        self._number = number
+        self._factory = make
+        self._folder = folder
+        self._numbers = count()
+        self._lock = threading.Lock()
+        self._kind: tuple[object, ...] | None = None
+        self._ready: queue.SimpleQueue[SpareKernel] = queue.SimpleQueue()
+        self._issued: list[Kernel] = []
+        self._closed = False
+
+    def start(self, request: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
+        """Return the oldest ready kernel, and make another; raise an error after `close`."""
+        env = frozenset(request.env.items())
+        kind = (request.split_command(), request.cwd, env, request.preload)
+        with self._lock:
+            if self._closed:
+                raise SourceClosedError
+            if self._kind != kind:
+                self._discard_ready()
+                self._kind = kind
+            while self._ready.qsize() <= self._number:
+                self._ready.put(
+                    self._factory(request, self._folder / f"{next(self._numbers)}.json")
+                )
+            spare = self._ready.get()
+            self._issued = [kernel for kernel in self._issued if kernel.poll() is None]
+            self._issued.append(spare.kernel)
+        return spare.kernel, spare.wait_for_connection()
+
+    def close(self) -> None:
+        """Kill all kernels of the pool, running kernels too."""
+        self._closed = True
+        with self._lock:
+            self._discard_ready()
+        for kernel in self._issued:
+            kernel.kill()
+            kernel.wait()
+
+    def _discard_ready(self) -> None:
+        while not self._ready.empty():
+            kernel = self._ready.get().kernel
+            kernel.kill()
+            kernel.wait()
+
+
+def launch_cold(request: KernelRequest, path: Path) -> SpareKernel:
+    """Start a kernel in a process of its own, as papermill does."""
+    from jupyter_client.launcher import launch_kernel
+
+    interpreter, options = request.split_command()
+    # Port 0: the kernel picks ports that are free and writes them into the file.
+    write_connection_file(path, {**dict.fromkeys(PORTS, 0), "ip": "127.0.0.1", "transport": "tcp"})
+    command = [*interpreter, "-m", LAUNCHER, "-f", str(path), *options]
+    process = launch_kernel(command, cwd=request.cwd, env={**request.env})
+    return SpareKernel(process, lambda: _wait_for_ports(process, path))
+
+
+def write_connection_file(path: Path, address: ConnectionInfo) -> ConnectionInfo:
+    """Write a connection file with a new key, readable only by this user; return its content."""
+    key = secrets.token_hex(16)
+    info = {**address, "signature_scheme": "hmac-sha256", "key": key}
+    path.touch(0o600)
+    path.write_text(json.dumps(info), encoding="utf-8")
+    return {**info, "key": key.encode()}
+
+
+def _wait_for_ports(process: "subprocess.Popen[bytes]", path: Path) -> ConnectionInfo:
+    waits_until = time.monotonic() + PORT_TIMEOUT_S
+    while process.poll() is None and time.monotonic() < waits_until:
+        with suppress(ValueError, OSError):  # it is being written
+            info: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if all(info[port] for port in PORTS):
+                return {**info, "key": str(info["key"]).encode()}
+        time.sleep(POLL_INTERVAL_S)
+    process.kill()
+    raise NotWarmError
 
 
 class KernelSource:
     """A source of kernels that are already prepared; safe to call from many threads.
 
-    They are forked from zygotes, by imports; a zygote that died or forked often is replaced. A
-    kernel that cannot be forked is a process that was started ahead of need.
+    They are forked from zygotes, processes that have done the imports. A zygote that died or
+    forked often is replaced. A kernel that cannot be forked is a process that was started ahead
+    of need.
 
     Args:
         spares: number of kernels to keep ready. At most one forked kernel is kept ready; it gets
             ready while a notebook runs.
-        renew_after: number of forks after which a zygote is replaced.
-
-    Attributes:
-        folder: folder of the connection files.
     """
 
-    def __init__(self, *, fork: bool, spares: int, renew_after: int) -> None:
+    def __init__(self, *, fork: bool, spares: int) -> None:
         self._forks = fork and can_fork()
         is_long = self._forks and len(tempfile.gettempdir()) >= MAX_SOCKET_FOLDER
         # The folder is private: mkdtemp makes it for this user alone.
         short = "/tmp" if is_long else None  # noqa: S108  # nosec B108
         self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=short)
-        self._renew_after = renew_after
         self._forked_pool = KernelPool(min(1, spares), self._fork, Path(self.folder))
         self._cold_pool = KernelPool(spares, launch_cold, Path(self.folder))
         self._lock = threading.Lock()
@@ -62,7 +167,7 @@ class KernelSource:
         self._closed = False
 
     def prepare(self, request: KernelRequest) -> None:
-        """Start the process that will be forked: it does its imports meanwhile.
+        """Start the process that kernels will be forked from, if this machine can fork.
 
         Other kernels are not started early: they are wasted if the request is of another kind.
         """
@@ -123,7 +228,7 @@ class KernelSource:
             if self._closed:
                 raise SourceClosedError
             zygote = self._servers.pop(key, None)
-            if zygote is not None and zygote.forks >= self._renew_after:
+            if zygote is not None and zygote.forks >= RENEW_AFTER:
                 self._retire(zygote)
             if zygote is None or not zygote.is_alive:
                 zygote = ForkServer(interpreter, request.env, request.preload)
@@ -138,7 +243,7 @@ class KernelSource:
 
 
 def can_fork() -> bool:
-    """Check whether processes can be forked here; on macOS its own frameworks do not survive it."""
+    """Check whether processes can be forked here; not on macOS, whose frameworks may crash then."""
     return hasattr(os, "fork") and sys.platform != "darwin"
 
 

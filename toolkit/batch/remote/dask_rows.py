@@ -64,7 +64,7 @@ class DaskRowExecutor(Executor):
             raise
 
     def _connect(self) -> None:
-        """Connect to the scheduler, waiting while it is away; the wait is reported once."""
+        """Connect to the scheduler; while it is away, report this and wait, or raise an error."""
         wait_s = self._settings.scheduler_wait_s
         give_up, is_reported = 0.0, False
         while True:
@@ -115,17 +115,13 @@ class DaskRowExecutor(Executor):
         )
         opening.result(timeout_s + ANSWER_TIMEOUT_S)
 
-    def prepare(
-        self, batch_id: str, preload: tuple[str, ...] | None, *, fork: bool, renew_after: int
-    ) -> None:
+    def prepare(self, batch_id: str, preload: tuple[str, ...] | None, *, fork: bool) -> None:
         """Prepare all workers for the notebooks of a batch, including workers that join later.
 
         `RowPreloadPlugin` has the same arguments.
         """
         module, name = _PRELOAD_PLUGIN
-        arguments = {
-            "batch_id": batch_id, "preload": preload, "fork": fork, "renew_after": renew_after
-        }  # fmt: skip
+        arguments = {"batch_id": batch_id, "preload": preload, "fork": fork}
         with suppress(Exception):  # a fault of the cluster is raised by its first notebook
             registering = self._gateway.request(
                 "register_plugin", module=module, name=name, arguments=arguments
@@ -163,7 +159,7 @@ class DaskRowExecutor(Executor):
             )
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Submit a call of a named function, without keywords, to a worker."""
+        """Submit a call of a named function, without keywords, to a worker; return its future."""
         if kwargs:
             raise TypeError("a call on a Dask cluster takes no keyword arguments")
         module, name = get_function_name(fn)

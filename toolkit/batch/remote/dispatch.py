@@ -3,8 +3,8 @@
 import json
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -14,7 +14,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import suppress
-from typing import Any, Self, cast
+from typing import Any, Final, Self, cast
 
 import nbformat
 
@@ -23,18 +23,83 @@ from toolkit.batch.remote.dask_rows import DaskRowExecutor
 from toolkit.batch.remote.engine_access import Access
 from toolkit.batch.remote.executors import ExecutorFactory
 from toolkit.batch.remote.row import RowAnswer, RowRequest
-from toolkit.batch.remote.row_queue import MAX_ATTEMPTS, RowQueue
 from toolkit.batch.remote.task import run_row
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.profiles.resolution import NOTEBOOK_RUN_VARIABLE
 from toolkit.workers.dask_gateway import ClusterLostError, WorkerKilledError
 
+MAX_ATTEMPTS: Final = 3
+MAX_SUSPECTS_TOGETHER: Final = 16
 MAX_ROWS_UNDER_WAY = 1_000
 POLL_INTERVAL_S = 0.2
 LOST_EXECUTOR = (BrokenExecutor, CancelledError, ClusterLostError)
-
 OnDone = Callable[[NotebookJob, ExecutedNotebook | str], None]
 MakeRequest = Callable[[NotebookJob, dict[str, str]], RowRequest]
+
+
+class RowQueue:
+    """The notebooks that are still to be run.
+
+    A lost worker does not show which notebook broke it: a pool that breaks loses all its notebooks.
+    The notebooks that had begun are suspects. They are set aside while the others go on, and run
+    again at the end: some at once, then half as many after each further loss. At last a single
+    suspect runs alone, and is to blame for a loss.
+    """
+
+    def __init__(self, jobs: Iterable[NotebookJob], limit: int) -> None:
+        self._waiting = deque(jobs)
+        self._suspects: deque[NotebookJob] = deque()
+        self._limit = limit
+        self._group = 0  # maximum number of suspects under way; 0 while others are
+        self._attempts: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._suspects)
+
+    def take(self, under_way: int) -> NotebookJob | None:
+        """Take the next notebook. Returns None if none is left, or if it must wait for others."""
+        if self._group and not self._suspects and not under_way:
+            self._group = 0
+        if not self._group and self._waiting:
+            return self._waiting.popleft() if under_way < self._limit else None
+        if not self._suspects or (not self._group and under_way):
+            return None
+        if not self._group:
+            self._group = self._compute_group(len(self._suspects))
+        return self._suspects.popleft() if under_way < self._group else None
+
+    def give_back(self, jobs: Sequence[NotebookJob]) -> None:
+        """Take back notebooks that an executor did not run, through no fault of theirs."""
+        (self._suspects if self._group else self._waiting).extendleft(reversed(jobs))
+
+    @property
+    def is_alone(self) -> bool:
+        """Return True if one notebook that may have ended its worker runs now without any other."""
+        return self._group == 1
+
+    def blame(self, job: NotebookJob, *, is_certain: bool = False) -> bool:
+        """Count the loss of a worker against its notebook; return whether that runs again.
+
+        Args:
+            is_certain: whether it has run often enough to be given up.
+        """
+        self._attempts[job.fingerprint] += 1
+        if self._attempts[job.fingerprint] < MAX_ATTEMPTS and not is_certain:
+            self._suspects.appendleft(job)
+            return True
+        if self._group:
+            self._group = self._compute_group(len(self._suspects))
+        return False
+
+    def suspect(self, jobs: Sequence[NotebookJob]) -> None:
+        """Set aside notebooks that were under way when a worker was lost, to run again later."""
+        self._suspects.extendleft(reversed(jobs))
+        if self._group:
+            self._group = self._compute_group(min(self._group, len(jobs)))
+
+    def _compute_group(self, suspects: int) -> int:
+        """Compute how many suspects run at once: half of the given number, within limits."""
+        return max(1, min(suspects // 2, self._limit, MAX_SUSPECTS_TOGETHER))
 
 
 class RowDispatcher:
@@ -87,10 +152,7 @@ class RowDispatcher:
                 future.cancel()
 
     def run(self, jobs: Sequence[NotebookJob], access: Access) -> None:
-        """Run all notebooks.
-
-        Args:
-            access: function that returns the variables by which notebooks ask the engine.
+        """Hand all notebooks to the executor and return once each has ended or was given up.
 
         Raises:
             ServiceError: `UNAVAILABLE` if a worker has another version of the toolkit, if there is
@@ -206,7 +268,7 @@ class RowDispatcher:
         _tell_losses(Counter({reason: len(jobs)}))
 
     def _blame(self, rows: RowQueue, job: NotebookJob, error: BaseException) -> list[str]:
-        """Run a notebook that lost its worker again, or fail it after some attempts.
+        """Put back a notebook whose worker was lost; after some attempts, report it as failed.
 
         Returns:
             the reason, if it is run again.

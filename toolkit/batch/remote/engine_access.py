@@ -1,29 +1,107 @@
-"""The engine that all notebooks of a batch ask, on any machine: its address and a key."""
+"""The engine that all notebooks of a batch use, on any machine: its address and a key."""
 
 import asyncio
+import ipaddress
 import math
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Final
 
-from toolkit.batch.remote.engine_host import EngineHost
 from toolkit.batch.remote.executors import EngineChoice
 from toolkit.client import Client
 from toolkit.contract.account import MAX_OVERLAP_S
 from toolkit.contract.choices import Scope
-from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.engine import Engine
 from toolkit.local import start_engine
 from toolkit.profiles.resolution import API_KEY_VARIABLE, BASE_URL_VARIABLE
 from toolkit.settings import Settings
 
+LOOPBACK: Final = "127.0.0.1"
 STOP_TIMEOUT_S = 10.0
 KEY_NAME = "toolkit batch"
 LIFETIME_S = MAX_OVERLAP_S  # seconds; a rotated key may live no longer
 SCOPES: tuple[Scope, ...] = ("work",)  # no connections, keys, lists or rented machines
 Access = Callable[[], Mapping[str, str]]  # the variables by which notebooks ask the engine
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHost:
+    """The address that an engine listens on, and the address that workers receive.
+
+    Attributes:
+        listen_address: address to listen on, which may be the wildcard address of all networks.
+        worker_address: address for workers, which is never the wildcard address.
+    """
+
+    listen_address: str
+    worker_address: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Return True if only this machine can reach the engine."""
+        return _is_loopback(self.listen_address)
+
+
+def choose_engine_host(choice: EngineChoice) -> EngineHost:
+    """Choose the addresses of an engine of this process, without sending anything.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` if workers would not reach it.
+    """
+    host = choice.host or LOOPBACK
+    route = None if choice.scheduler is None else _find_route(choice.scheduler)
+    if _is_unspecified(host):
+        if route is None:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f"Workers cannot reach an engine at {host}, which is the address of all networks:"
+                " give this machine's own address by --host (`host=`), or a server by --base-url.",
+            )
+        return EngineHost(host, route[1])
+    if route is None or not _is_loopback(host) or _is_loopback(route[0]):
+        return EngineHost(host, host)
+    scheduler_address, local_address = route
+    if choice.host is None or local_address != scheduler_address:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"The workers of the Dask scheduler at {choice.scheduler} cannot reach an engine on"
+            f" {host}: give this machine's address by --host {local_address} (`host=`), or a"
+            " server by --base-url.",
+        )
+    return EngineHost(host, host)
+
+
+def _find_route(scheduler: str) -> tuple[str, str] | None:
+    """Find the addresses of a scheduler, and of this machine as the scheduler sees it.
+
+    Returns None if the scheduler's name or the route is unknown.
+    """
+    host, _, port = scheduler.rpartition("://")[2].rpartition(":")
+    with suppress(OSError, ValueError):
+        addresses = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)
+        family, kind, _, _, address = addresses[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)  # of UDP: it only looks for the way
+            return str(address[0]), str(probe.getsockname()[0])
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _is_unspecified(host: str) -> bool:
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_unspecified
+    return False
 
 
 @contextmanager
@@ -62,7 +140,6 @@ class LentKeys:
 
     Args:
         client: a client whose key may create keys.
-        max_cost_usd: maximum total cost of the batch, in US dollars.
     """
 
     def __init__(self, client: Client, max_cost_usd: float) -> None:
@@ -94,7 +171,7 @@ class LentKeys:
         self._key = key.api_key
 
     def take_back(self) -> None:
-        """Revoke all lent keys."""
+        """Revoke all API keys that were made for workers; errors of the server are ignored."""
         for key_id in self._ids:
             with suppress(ToolkitError):  # a server that is away by now
                 self._client.api_keys.delete(key_id)

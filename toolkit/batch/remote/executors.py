@@ -40,13 +40,12 @@ def load_factory(name: str) -> ExecutorFactory:
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """The engine that the notebooks of a batch ask.
+    """The server or the embedded engine that the notebooks of a batch send their calls to.
 
     Attributes:
         base_url: address of a server that workers reach. None selects the server that the
             environment or a profile names, or else an engine of this process.
         data_dir: folder of that engine. Default: `./.toolkit`.
-        sandbox: whether its vendors are simulated.
         host: address of this machine by which workers reach it. Default: loopback.
         scheduler: address of the Dask scheduler of the workers, if they are Dask workers.
         max_cost_usd: maximum total cost of the notebooks' work, in US dollars.
@@ -61,14 +60,14 @@ class EngineChoice:
 
     @property
     def is_own(self) -> bool:
-        """Return True if it is an engine of this process."""
+        """Return True if notebooks use an engine of this process, not a server."""
         local = self.data_dir is not None or self.sandbox
         return local or not names_server(self.base_url, None)
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteWorkers:
-    """The remote workers of a batch, and the engine that they ask."""
+    """The remote workers of a batch, and the engine that their notebooks use."""
 
     factory: ExecutorFactory
     engine: EngineChoice
@@ -92,3 +91,22 @@ def choose_workers(
         return None
     factory = load_factory(executor) if isinstance(executor, str) else executor
     return RemoteWorkers(factory, engine)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """The options of a batch; `run` documents them."""
+
+    notebook: Path
+    out: Path
+    workers: int | None = None
+    timeout: float | None = None
+    resume: bool = True
+    preload: tuple[str, ...] | None = None
+    fork: bool = True
+    remote: RemoteWorkers | None = None
+
+    @property
+    def worker_count(self) -> int:
+        """The number of notebooks that run at once."""
+        return self.workers or os.cpu_count() or 1

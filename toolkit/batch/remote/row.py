@@ -23,22 +23,14 @@ from toolkit.workers.remote_step import explain_other_version, get_step_runner
 
 @dataclass(frozen=True, slots=True)
 class RowRequest:
-    """One notebook to run.
+    """A request to a worker to run one notebook.
 
     Attributes:
-        version: version of the toolkit that sends the request.
         batch_id: id of the batch, whose rows share kernels.
-        notebook: the notebook, as JSON.
-        parameters: parameters of the row.
-        name: name of the notebook's file.
         came_from: path of the notebook, as recorded in its result.
-        kernel: name of the kernel.
-        preload: imports that the kernel has done.
         timeout: maximum seconds of all cells.
         folder: working folder of the kernel, if this machine has it.
         environment: variables that only this notebook has.
-        fork: whether kernels may be forked.
-        renew_after: number of forks after which a zygote is replaced.
     """
 
     version: str
@@ -53,10 +45,9 @@ class RowRequest:
     folder: str
     environment: dict[str, str]
     fork: bool
-    renew_after: int
 
     def to_json(self) -> str:
-        """Serialize it for a worker."""
+        """Serialize the request as JSON for a worker."""
         return json.dumps(asdict(self))
 
 
@@ -65,9 +56,7 @@ class RowAnswer:
     """The result of a row on a worker.
 
     Attributes:
-        notebook: executed notebook, as JSON.
         error: error of the notebook, in one line.
-        seconds: duration in seconds.
         refusal: reason why the worker did not run it, in one line.
     """
 
@@ -98,7 +87,7 @@ def answer_request(text: str) -> str:
 
 def _execute(request: RowRequest) -> RowAnswer:
     keeper = get_source_keeper()
-    with keeper.use(request.batch_id, fork=request.fork, renew_after=request.renew_after) as source:
+    with keeper.use(request.batch_id, fork=request.fork) as source:
         try:
             execution = execute_notebook(
                 nbformat.reads(request.notebook, as_version=4),

@@ -15,12 +15,10 @@ from toolkit.batch.notebook_job import (
     describe_origin,
     keep_notebook,
 )
-from toolkit.batch.options import BatchOptions
 from toolkit.batch.remote.dask_rows import DaskRowExecutor
 from toolkit.batch.remote.dispatch import RowDispatcher
-from toolkit.batch.remote.engine_access import open_access
-from toolkit.batch.remote.engine_host import choose_engine_host
-from toolkit.batch.remote.executors import RemoteWorkers
+from toolkit.batch.remote.engine_access import choose_engine_host, open_access
+from toolkit.batch.remote.executors import BatchOptions, RemoteWorkers
 from toolkit.batch.remote.row import RowRequest
 from toolkit.batch.table import RowOutcome
 from toolkit.contract.version import read_installed_version
@@ -34,7 +32,7 @@ def run_remote_jobs(
     preload: tuple[str, ...],
     add: Callable[[NotebookJob, RowOutcome], None],
 ) -> None:
-    """Run the remaining jobs on remote workers, which all ask the same engine."""
+    """Run the remaining jobs on remote workers, which all use the same engine."""
     # An unreachable address is reported before any worker starts.
     host = choose_engine_host(remote.engine) if remote.engine.is_own else None
     batch_id = secrets.token_hex(8)  # makes the notebooks' idempotency keys unique
@@ -54,7 +52,6 @@ def run_remote_jobs(
             folder=os.getcwd(),
             environment=variables,
             fork=batch.fork,
-            renew_after=batch.renew_after,
         )
 
     def keep(job: NotebookJob, execution: ExecutedNotebook | str) -> None:
@@ -66,12 +63,8 @@ def run_remote_jobs(
     def open_executor() -> Executor:
         executor = remote.factory()
         if isinstance(executor, DaskRowExecutor):
-            executor.prepare(
-                batch_id,
-                preload if template.kernel == "python3" else None,
-                fork=batch.fork,
-                renew_after=batch.renew_after,
-            )
+            preloads = preload if template.kernel == "python3" else None
+            executor.prepare(batch_id, preloads, fork=batch.fork)
         return executor
 
     # The workers first: they get ready while the engine is opened.

@@ -12,7 +12,7 @@ IDLE_S = 30.0  # seconds without use after which a worker's ready kernels are en
 
 
 class SourceKeeper:
-    """A keeper of warm kernels of batches on this worker."""
+    """Keeps the prepared kernels of batches on this worker between their notebooks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,13 +20,13 @@ class SourceKeeper:
         self._users: dict[str, int] = {}
 
     @contextmanager
-    def use(self, batch_id: str, *, fork: bool, renew_after: int) -> Iterator[KernelSource]:
-        """Yield the source of a batch; close the source of another batch if it is unused."""
+    def use(self, batch_id: str, *, fork: bool) -> Iterator[KernelSource]:
+        """Yield the kernel source of a batch; first close unused sources of other batches."""
         with self._lock:
             for old in [key for key in self._sources if key != batch_id and not self._users[key]]:
                 self._discard(old)
             if batch_id not in self._sources:
-                self._sources[batch_id] = KernelSource(fork=fork, spares=1, renew_after=renew_after)
+                self._sources[batch_id] = KernelSource(fork=fork, spares=1)
                 self._users[batch_id] = 0
             self._users[batch_id] += 1
             source = self._sources[batch_id]
@@ -46,7 +46,7 @@ class SourceKeeper:
             self._discard(batch_id)
 
     def close_all(self) -> None:
-        """Kill all kernels."""
+        """Kill the kernels of all batches in this process, and forget their sources."""
         with self._lock:
             for batch_id in list(self._sources):
                 self._discard(batch_id)

@@ -16,9 +16,8 @@ def render_card(card: Card, *, svg: bool = False) -> tuple[Scene, bytes]:
         CardError: the card cannot be drawn as asked: its title is empty, or its picture is bad.
         RuntimeError: the bundled fonts are not installed.
 
-    Example:
-        >>> render_card(Card(title="A < B"), svg=True)[1].count(b"A &lt; B")
-        2
+    >>> render_card(Card(title="A < B"), svg=True)[1].count(b"A &lt; B")
+    2
     """
     fonts = Fonts.load_bundled()
     scene = compose_scene(card, fonts)

@@ -19,7 +19,7 @@ _ARC_STEPS = 24
 
 
 class _Dice:
-    """An endless, repeatable source of choices made from a text."""
+    """An endless source of pseudo-random numbers, the same for the same text."""
 
     def __init__(self, seed: str) -> None:
         self._bytes = self._generate_bytes(seed)
@@ -39,13 +39,12 @@ class _Dice:
 
 
 def draw_ornament(box: Box, radius: float, theme: Theme, seed: str) -> ClippedGroup:
-    """Draw a panel filled with shapes in the theme's art colours, chosen by a text.
+    """Draw a panel filled with shapes in the theme's art colours; the text `seed` chooses them.
 
-    Example:
-        >>> from toolkit.capabilities._card._themes import PALETTES
-        >>> box, theme = Box(0, 0, 90, 60), PALETTES["dawn"]
-        >>> draw_ornament(box, 8, theme, "a") == draw_ornament(box, 8, theme, "a")
-        True
+    >>> from toolkit.capabilities._card._themes import PALETTES
+    >>> box, theme = Box(0, 0, 90, 60), PALETTES["dawn"]
+    >>> draw_ornament(box, 8, theme, "a") == draw_ornament(box, 8, theme, "a")
+    True
     """
     dice = _Dice(seed)
     draw = _ORNAMENT_KINDS[dice.pick_below(len(_ORNAMENT_KINDS))]

@@ -1,4 +1,4 @@
-"""Texts of a card (`TextStack`): wraps paragraphs, and finds the largest font size that fits."""
+"""Wrapping of the texts of a card, at the largest font size that fits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,10 @@ _PARAGRAPH_GAP = 0.4
 
 @dataclass(frozen=True, slots=True)
 class TextStyle:
-    """The setting of a role: its sizes in pixels, its leading in ems and its most lines."""
+    """The style of one kind of text, such as the title: font sizes in pixels, line height in ems.
+
+    `max_size` and `min_size` bound the font size, and `balanced` asks for lines of equal length.
+    """
 
     bold: bool
     max_size: int
@@ -26,7 +29,7 @@ class TextStyle:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """One drawable paragraph and its direction."""
+    """One paragraph whose characters the fonts can draw, and its direction."""
 
     text: str
     rtl: bool
@@ -44,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FittedText:
-    """Rows at the chosen size, and whether some of the text was left out."""
+    """The wrapped lines of a text, their font size, and whether some of the text was left out."""
 
     style: TextStyle
     size: int
@@ -58,7 +61,7 @@ class FittedText:
         return _measure_height(self.style, self.size, len(self.rows), last)
 
     def compute_baselines(self) -> list[float]:
-        """Return the baseline of every row, in pixels from the top."""
+        """Return the baseline of every row, in pixels from the top of the block of text."""
         step = self.style.leading * self.size
         gap = _PARAGRAPH_GAP * step
         top = ASCENT * self.size
@@ -75,18 +78,17 @@ class _WrapResult:
 def fit_paragraphs(
     paragraphs: Sequence[Paragraph], style: TextStyle, width: float, height: float, fonts: Fonts
 ) -> FittedText | None:
-    """Set paragraphs as large as they fit, shortened with an ellipsis only at the smallest size.
+    """Wrap paragraphs at the largest font size that fits; cut them only at the smallest size.
 
     Args:
         paragraphs: non-empty paragraphs, at least one.
 
     Returns:
-        The rows, or None if not even one line has room.
+        The wrapped text, or None if not even one line has room.
 
-    Example:
-        >>> style = TextStyle(True, 60, 20, 1.2, 3)
-        >>> fit_paragraphs([Paragraph("Tides", False)], style, 400, 100, Fonts.load_bundled()).size
-        60
+    >>> style = TextStyle(True, 60, 20, 1.2, 3)
+    >>> fit_paragraphs([Paragraph("Tides", False)], style, 400, 100, Fonts.load_bundled()).size
+    60
     """
     smallest = style.min_size
     if _measure_height(style, smallest, 1, 0) > height:
@@ -158,7 +160,7 @@ def _count_rows_left(style: TextStyle, size: int, height: float, row_count: int,
 
 
 class _LineWrapper:
-    """One paragraph that fills as many lines as there is room for."""
+    """Wraps one paragraph into lines, as many as there is room for."""
 
     def __init__(
         self, fonts: Fonts, size: int, bold: bool, rtl: bool, width: float, room: int
@@ -172,7 +174,7 @@ class _LineWrapper:
         return self._fonts.measure_width(text, self._size, self._bold, self._rtl)
 
     def wrap_text(self, text: str) -> bool:
-        """Fill lines with a paragraph, and return whether all of it fitted."""
+        """Fill `lines` with a paragraph, and return whether all of it fitted."""
         line = ""
         for piece in split_pieces(text):
             candidate = f"{line} {piece.text}" if line and piece.spaced else line + piece.text
@@ -194,7 +196,7 @@ class _LineWrapper:
         return self.measure(text) <= self._width
 
     def _cut_word(self, word: str) -> str:
-        """Fill lines with a word too long for a line; returns the part on the last line."""
+        """Fill `lines` with a word too long for a line; return its rest, for the next line."""
         self.is_broken = True
         clusters = split_clusters(word)
         while len(self.lines) < self._room:
@@ -222,7 +224,7 @@ class _LineWrapper:
 def _balance_rows(
     wrapped: _WrapResult, wrap: Callable[[int, float], _WrapResult], size: int, width: float
 ) -> _WrapResult:
-    """Find the narrowest setting with the same number of rows: lines of about the same length."""
+    """Wrap again at the narrowest width with as many rows, so that they are about equally long."""
     low, high = width / 2, width
     best = wrapped
     while high - low > size / 2:

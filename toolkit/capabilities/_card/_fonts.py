@@ -26,9 +26,8 @@ class Fonts:
         shaping: whether Pillow can join and order letters (libraqm). Otherwise a warning says that
             scripts written from right to left are drawn letter by letter.
 
-    Example:
-        >>> Fonts.load_bundled().find_missing("Tide 日")
-        ('日',)
+    >>> Fonts.load_bundled().find_missing("Tide 日")
+    ('日',)
     """
 
     regular: tuple[str, ...]
@@ -43,9 +42,8 @@ class Fonts:
         Raises:
             RuntimeError: a font file is missing or unreadable: a fault of the installation.
 
-        Example:
-            >>> len(Fonts.load_bundled().regular)
-            2
+        >>> len(Fonts.load_bundled().regular)
+        2
         """
         folder = _find_bundled_folder()
         regular, bold = str(folder / "DejaVuSans.ttf"), str(folder / "DejaVuSans-Bold.ttf")
@@ -65,7 +63,7 @@ class Fonts:
         return tuple(lost)
 
     def to_drawable(self, text: str, bold: bool = False) -> str:
-        """Return the text without the clusters that cannot be drawn, or U+FFFD if none can."""
+        """Return the text without characters that no font has, or U+FFFD if nothing is left."""
         lost = frozenset(self.find_missing(text, bold))
         if not lost:
             return text
@@ -74,7 +72,7 @@ class Fonts:
         return " ".join(part for part in drawable.split(" ") if part) or REPLACEMENT
 
     def split_runs(self, text: str, bold: bool = False) -> list[tuple[str, str]]:
-        """Cut a line where another font file has to take over, in reading order: path and text."""
+        """Split a line into runs of one font file each, in reading order: its path and the text."""
         chain = self._get_chain(bold)
         if all(ord(char) in load_coverage(chain[0]) for char in text):
             return [(chain[0], text)]
@@ -109,15 +107,14 @@ class Fonts:
     def measure_width(self, text: str, size: int, bold: bool = False, rtl: bool = False) -> float:
         """Measure the advance width of a line in pixels.
 
-        Example:
-            >>> fonts = Fonts.load_bundled()
-            >>> fonts.measure_width("wide", 40) > fonts.measure_width("wide", 20)
-            True
+        >>> fonts = Fonts.load_bundled()
+        >>> fonts.measure_width("wide", 40) > fonts.measure_width("wide", 20)
+        True
         """
         return sum(part[3] for part in self.place_runs(text, size, bold, rtl))
 
     def get_direction(self, rtl: bool) -> str | None:
-        """Return the text direction for Pillow, or None if it cannot shape."""
+        """Return the text direction for Pillow, or None if Pillow cannot join and order letters."""
         if not self.shaping:
             return None
         return "rtl" if rtl else "ltr"

@@ -1,4 +1,4 @@
-"""From a card to a scene: checks, text preparation and one layout pass; called by the painters."""
+"""From a card to a scene: checks, text preparation, one layout pass; called by `render_card`."""
 
 from dataclasses import dataclass
 
@@ -28,10 +28,9 @@ def compose_scene(card: Card, fonts: Fonts) -> Scene:
     Raises:
         CardError: an empty title or a picture that cannot be used.
 
-    Example:
-        >>> scene = compose_scene(Card(title="Tides"), Fonts.load_bundled())
-        >>> [box.role for box in scene.texts]
-        ['title']
+    >>> scene = compose_scene(Card(title="Tides"), Fonts.load_bundled())
+    >>> [box.role for box in scene.texts]
+    ['title']
     """
     if not tidy(card.title):
         raise CardError("the title is empty")
@@ -70,7 +69,7 @@ class _PreparedTexts:
 
 
 def _prepare_texts(card: Card, fonts: Fonts) -> _PreparedTexts:
-    """Prepare all texts as drawable paragraphs, and note the parts that were lost."""
+    """Prepare all texts of a card as drawable paragraphs, with warnings about lost parts."""
     raw = {
         "kicker": (card.kicker,),
         "title": (card.title,),

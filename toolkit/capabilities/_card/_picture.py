@@ -60,13 +60,10 @@ def cut_picture(picture: Image.Image, box: Box, ground: Color) -> Image.Image:
     """Cut out the middle of a picture, scaled to cover a box; see-through parts show the ground.
 
     Args:
-        picture: picture in RGB or RGBA.
         box: target box in whole pixels.
-        ground: colour behind the picture.
 
-    Example:
-        >>> cut_picture(Image.new("RGB", (40, 20)), Box(0, 0, 10, 10), (0, 0, 0)).size
-        (10, 10)
+    >>> cut_picture(Image.new("RGB", (40, 20)), Box(0, 0, 10, 10), (0, 0, 0)).size
+    (10, 10)
     """
     size = (max(1, round(box.w)), max(1, round(box.h)))
     fitted = ImageOps.fit(picture, size, Image.Resampling.LANCZOS)

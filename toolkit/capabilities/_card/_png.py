@@ -53,7 +53,7 @@ def _draw_text(draw: ImageDraw.ImageDraw, box: TextBox, fonts: Fonts) -> None:
 
 
 def _draw_layer(canvas: Image.Image, layer: Layer, origin: tuple[float, float]) -> None:
-    """Draw one layer on a canvas whose top left corner lies at the origin."""
+    """Draw one layer on a canvas that shows the card from the point `origin` on."""
     if isinstance(layer, ClippedGroup):
         area = _to_pixels(layer.clip, (0, 0), canvas.size)
         tile = canvas.crop(area)
@@ -123,14 +123,14 @@ def _find_bounds(shape: Solid) -> Box:
 def _to_pixels(
     box: Box, origin: tuple[float, float], size: tuple[int, int]
 ) -> tuple[int, int, int, int]:
-    """Return the whole pixels a box touches on a canvas of that size at the origin."""
+    """Return left, top, right and bottom of the whole pixels of a canvas that a box touches."""
     left, top = math.floor(box.x - origin[0]), math.floor(box.y - origin[1])
     right, bottom = math.ceil(box.right - origin[0]), math.ceil(box.bottom - origin[1])
     return max(0, left), max(0, top), min(size[0], right), min(size[1], bottom)
 
 
 def _fill_shape_mask(mask: Image.Image, shape: Solid, origin: tuple[float, float]) -> None:
-    """Fill a mask with the part of a shape that lies over it."""
+    """Fill a mask, whose corner lies at `origin`, with the part of a shape that lies over it."""
     wide, tall = mask.size
     zoom = _FINE_ZOOM if wide * tall <= _LARGE_SHAPE_PIXELS else _COARSE_ZOOM
     large = Image.new("L", (wide * zoom, tall * zoom))

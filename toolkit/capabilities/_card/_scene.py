@@ -28,9 +28,8 @@ class Card:
         width: width in pixels, 200 to 4096.
         height: height in pixels, 200 to 4096.
 
-    Example:
-        >>> Card(title="Tides explained", kicker="Science", theme="mint").width
-        1200
+    >>> Card(title="Tides explained", kicker="Science", theme="mint").width
+    1200
     """
 
     title: str
@@ -66,7 +65,7 @@ class Box:
         return self.y + self.h
 
     def mirror(self, width: float) -> "Box":
-        """Return the box mirrored on a canvas of that width."""
+        """Return the box mirrored left to right on a canvas of that width."""
         return Box(width - self.right, self.y, self.w, self.h)
 
 
@@ -83,7 +82,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class TextBox:
-    """The lines of one role and the rectangle they fill, in pixels."""
+    """The lines of one kind of text (its role), such as the title, and the box around them."""
 
     role: str
     lines: tuple[Line, ...]

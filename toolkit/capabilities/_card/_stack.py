@@ -23,7 +23,6 @@ class TextColumn:
     Attributes:
         box: rectangle that contains all text, in pixels.
         scale: scale of the card; 1 for 1200 by 630 pixels.
-        styles: scaled styles, by role.
         inks: text colours for the background of the column.
         rtl: whether text without a direction of its own reads from right to left.
         lead: free space above the first line, for an ornament, in pixels.
@@ -41,7 +40,10 @@ class TextColumn:
 
 @dataclass(frozen=True, slots=True)
 class TextStack:
-    """The drawn texts and the box around all but the footer, with the lead at its top."""
+    """The placed texts of a card, with the markers of bullets and with warnings.
+
+    `block` is the box around all texts but the footer, with the free space above them.
+    """
 
     boxes: tuple[TextBox, ...]
     block: Box
@@ -51,7 +53,7 @@ class TextStack:
 
 @dataclass(slots=True)
 class _StackPass:
-    """One pass over the roles from top to bottom."""
+    """One pass that fits the texts of a column from top to bottom, and counts the free height."""
 
     column: TextColumn
     fonts: Fonts
@@ -88,7 +90,7 @@ class _StackPass:
 def stack_texts(
     texts: Mapping[str, tuple[Paragraph, ...]], column: TextColumn, fonts: Fonts
 ) -> TextStack:
-    """Set all texts in a column: each as large as its share of the height allows.
+    """Place all texts in a column, each as large as its share of the height allows.
 
     Args:
         texts: drawable paragraphs by role; roles without text are absent or empty.
@@ -226,16 +228,15 @@ def _place_marker(box: TextBox, column: TextColumn) -> Disc:
 def build_styles(
     scale: float, title: tuple[int, int] = (76, 34), title_lines: int = 5
 ) -> dict[str, TextStyle]:
-    """Build the usual styles by role at a scale.
+    """Build the usual style of each kind of text at a scale.
 
     Args:
         scale: scale of the card; 1 for 1200 by 630 pixels.
         title: largest and smallest size of the title at scale 1, in pixels.
         title_lines: maximum number of lines of the title.
 
-    Example:
-        >>> build_styles(0.5)["title"].max_size
-        38
+    >>> build_styles(0.5)["title"].max_size
+    38
     """
 
     def style(

@@ -35,7 +35,7 @@ def write_svg(scene: Scene) -> bytes:
 
 
 class _SvgWriter:
-    """Builds the document; clips and gradients are collected on the way."""
+    """Builds the SVG document of a scene, and collects its clips and gradients on the way."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene

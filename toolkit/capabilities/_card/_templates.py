@@ -8,14 +8,7 @@ from PIL import Image
 
 from toolkit.capabilities._card._art import draw_ornament, draw_quotation_mark, draw_rings
 from toolkit.capabilities._card._picture import cut_picture
-from toolkit.capabilities._card._scene import (
-    Box,
-    Disc,
-    Fade,
-    Layer,
-    PictureLayer,
-    RoundRect,
-)
+from toolkit.capabilities._card._scene import Box, Disc, Fade, Layer, PictureLayer, RoundRect
 from toolkit.capabilities._card._stack import TextColumn, TextStack, build_styles
 from toolkit.capabilities._card._themes import SCRIM_ALPHA, Theme
 
@@ -28,9 +21,6 @@ class CardCanvas:
     """The facts that a template needs of a card before its text is set.
 
     Attributes:
-        width: width in pixels.
-        height: height in pixels.
-        theme: palette.
         seed: title, which seeds the ornaments.
         picture: opened picture, or None for an ornament in its place.
         rtl: whether the card reads from right to left, which mirrors it.
@@ -49,7 +39,7 @@ class CardCanvas:
 
     @property
     def scale(self) -> float:
-        """The size of things relative to a card of 1200 by 630."""
+        """The factor for sizes, relative to a card of 1200 by 630 pixels."""
         area = math.sqrt(self.width * self.height / (1200 * 630))
         return min(area, self.width / 800, self.height / 420)
 
@@ -61,7 +51,7 @@ class CardCanvas:
 
     @property
     def upright(self) -> bool:
-        """True if pictures go above the text."""
+        """True if the card is so narrow that pictures go above the text, not next to it."""
         return self.width / self.height < _UPRIGHT_RATIO
 
     @property
@@ -71,7 +61,7 @@ class CardCanvas:
         return Box(side, edge, self.width - 2 * side, self.height - 2 * edge)
 
     def place(self, box: Box) -> Box:
-        """Place a box meant for a card read from the left on this card, in whole pixels."""
+        """Round a box to whole pixels, and mirror it if the card reads from right to left."""
         x, y = round(box.x), round(box.y)
         pixel_box = Box(x, y, round(box.right) - x, round(box.bottom) - y)
         return pixel_box.mirror(self.width) if self.rtl else pixel_box
@@ -92,7 +82,10 @@ class CardCanvas:
         anchor: float = 0.45,
         title_lines: int = 5,
     ) -> TextColumn:
-        """Build the text column of this card in a box meant for one read from the left."""
+        """Build the text column of this card in a box, which is mirrored as by `place`.
+
+        A title that is the only text may be larger than `title`, its largest and smallest size.
+        """
         largest = round(title[0] * 1.3) if self.lonely else title[0]
         return TextColumn(
             self.place(box),
@@ -105,7 +98,7 @@ class CardCanvas:
         )
 
     def build_art(self, box: Box, radius: float) -> Layer:
-        """Build the picture, or an ornament, in a box meant for a card read from the left."""
+        """Build the picture, or else an ornament, in a box, which is mirrored as by `place`."""
         placed = self.place(box)
         if self.picture is None:
             return draw_ornament(placed, radius, self.theme, self.seed)
@@ -119,7 +112,7 @@ class CardCanvas:
 
 @dataclass(frozen=True, slots=True)
 class CardTemplate:
-    """The division of a card, and the layers behind its text once that is set."""
+    """A template: functions that place the text column and build the layers behind the text."""
 
     build_column: Callable[[CardCanvas], TextColumn]
     build_layers: Callable[[CardCanvas, TextStack], tuple[Layer, ...]]

@@ -44,9 +44,8 @@ def tidy(text: str) -> tuple[str, ...]:
     Args:
         text: any string; tabs and odd spaces become plain spaces, runs of them one.
 
-    Example:
-        >>> tidy("one\\ttwo\\x00\\n\\nthree")
-        ('one two', 'three')
+    >>> tidy("one\\ttwo\\x00\\n\\nthree")
+    ('one two', 'three')
     """
     composed = unicodedata.normalize("NFC", text)
     paragraphs = []
@@ -70,9 +69,8 @@ def _normalize_character(char: str) -> str:
 def is_ignorable(char: str) -> bool:
     """Check whether a character shows nothing by itself, so that its glyph is not needed.
 
-    Example:
-        >>> is_ignorable("\\ufe0f"), is_ignorable("a")
-        (True, False)
+    >>> is_ignorable("\\ufe0f"), is_ignorable("a")
+    (True, False)
     """
     selector = 0xFE00 <= ord(char) <= 0xFE0F or 0xE0100 <= ord(char) <= 0xE01EF
     return selector or unicodedata.category(char) == "Cf"
@@ -83,9 +81,8 @@ def split_clusters(text: str) -> list[str]:
 
     Marks beyond the fourth on one base are dropped.
 
-    Example:
-        >>> split_clusters("ne\\u0301\\u0323")
-        ['n', 'e\\u0301\\u0323']
+    >>> split_clusters("ne\\u0301\\u0323")
+    ['n', 'e\\u0301\\u0323']
     """
     clusters: list[str] = []
     for char in text:
@@ -121,9 +118,8 @@ def is_rtl(text: str, default: bool = False) -> bool:
     Args:
         default: result for text without any such letter, for instance digits only.
 
-    Example:
-        >>> is_rtl("שלום world"), is_rtl("world שלום"), is_rtl("2024", default=True)
-        (True, False, True)
+    >>> is_rtl("שלום world"), is_rtl("world שלום"), is_rtl("2024", default=True)
+    (True, False, True)
     """
     for char in text:
         kind = unicodedata.bidirectional(char)
@@ -137,9 +133,8 @@ def is_rtl(text: str, default: bool = False) -> bool:
 def split_pieces(text: str) -> list[Piece]:
     """Cut a text at every place where a line may end.
 
-    Example:
-        >>> [piece.text for piece in split_pieces("well-known 日本。")]
-        ['well-', 'known', '日', '本。']
+    >>> [piece.text for piece in split_pieces("well-known 日本。")]
+    ['well-', 'known', '日', '本。']
     """
     pieces: list[Piece] = []
     for word in text.split(" "):

@@ -23,7 +23,7 @@ _HEADING_ELEMENTS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 class _ArticleParser(HTMLParser):
-    """Collects the words outside silent elements, parted at headings of the second level."""
+    """Collects an article's words, without tables, scripts and the like; `h2` begins a new part."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -93,7 +93,7 @@ def to_text(html: str) -> str:
 
 
 def to_sections(html: str) -> tuple[str, tuple[ArticleSection, ...]]:
-    """Return an article's lead and its sections.
+    """Return the lead of an article, which is the text before its first `h2`, and its sections.
 
     >>> to_sections("<p>Tides turn.</p><h2>Uses</h2><p>Mills.</p>")
     ('Tides turn.', (ArticleSection(title='Uses', text='Mills.'),))

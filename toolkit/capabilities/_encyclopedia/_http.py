@@ -1,15 +1,16 @@
-"""The encyclopedia over its public HTTP API (vendor page, "Wikipedia"), as sans-IO flows."""
+"""The encyclopedia over Wikipedia's public HTTP API, as flows of requests with retries."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import TypeGuard
 from urllib.parse import quote
 
 import httpx
 
-from toolkit.capabilities._encyclopedia._fetch import fetch_response
 from toolkit.capabilities._encyclopedia._html import from_extract, to_text
 from toolkit.capabilities._encyclopedia._source import (
     ArticleSection,
@@ -18,18 +19,22 @@ from toolkit.capabilities._encyclopedia._source import (
 )
 from toolkit.capabilities._text import clean
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Flow, ProviderError
+from toolkit.plugins import Flow, ProviderError, pause, send
 from toolkit.plugins.json_reader import read_json
 
 _PUBLIC_HOST = re.compile(r"[a-z-]+\.(wikipedia\.org)")
 PUBLIC_LICENSE = "CC BY-SA 4.0"
+MAX_RETRIES = 2
+MAX_REDIRECTS = 3
+MAX_WAIT_S = 30.0
+FIRST_WAIT_S = 0.5
+MIN_LAG_WAIT_S = 5.0  # the least the API asks for when it lags, or limits without saying how long
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+_BUSY_CODES = frozenset({"maxlag", "ratelimited", "readonly"})
 
 
 def build_user_agent(contact: str) -> str:
     """Build the User-Agent of a request, as the encyclopedia's policy asks.
-
-    Args:
-        contact: the operator's email address or web page.
 
     >>> build_user_agent("ops@example.org").startswith("capability-toolkit/")
     True
@@ -75,7 +80,7 @@ class HttpEncyclopedia:
     def read_article(
         self, hit: SearchHit, *, with_sections: bool
     ) -> Flow[EncyclopediaArticle | None]:
-        """Read an article; returns None if it is missing or a disambiguation."""
+        """Read an article; returns None if it is missing, a disambiguation or without summary."""
         key = quote(hit.key.replace(" ", "_"), safe="")
         body = yield from self._fetch_json(f"/api/rest_v1/page/summary/{key}")
         if body is None or body.get("type") == "disambiguation":
@@ -115,7 +120,7 @@ class HttpEncyclopedia:
         return from_extract(extract if isinstance(extract, str) else "")
 
     def _fetch_json(self, path: str) -> Flow[dict[str, object] | None]:
-        """Fetch a JSON object; returns None for 404."""
+        """Fetch a JSON object, and reject any other answer; returns None for 404."""
         headers = {
             "user-agent": build_user_agent(self.contact),
             "accept": "application/json",
@@ -166,3 +171,110 @@ def _get_text(record: Mapping[str, object], name: str) -> str:
 
 def _is_list(value: object) -> TypeGuard[list[object]]:
     return isinstance(value, list)
+
+
+def fetch_response(address: str, headers: Mapping[str, str]) -> Flow[httpx.Response]:
+    """Send a GET to an address, and retry if waiting may help.
+
+    Returns:
+        a response with status 200 or 404.
+
+    Raises:
+        ProviderError: `PROVIDER_RATE_LIMITED`, `PROVIDER_UNAVAILABLE`, `PROVIDER_REJECTED`, or
+            `PROVIDER_BAD_RESPONSE` for a redirect that is not followed.
+    """
+    url, redirects, tries = httpx.URL(address), 0, 0
+    while True:
+        fault: ProviderError
+        try:
+            response = yield from send(httpx.Request("GET", url, headers=dict(headers)))
+        except ProviderError as lost:
+            # Reading twice does no harm, so an unknown outcome is retried, too.
+            fault, wait = lost, FIRST_WAIT_S * 2**tries
+        else:
+            if response.status_code in _REDIRECT_STATUSES:
+                redirects += 1
+                url = _follow_redirect(url, response.headers.get("location", ""), redirects)
+                continue
+            refused = _build_failure(response)
+            if refused is None:
+                return response
+            fault = refused
+            wait = FIRST_WAIT_S * 2**tries if fault.retry_after is None else fault.retry_after
+        if not fault.retryable or tries == MAX_RETRIES or wait > MAX_WAIT_S:
+            raise fault
+        tries += 1
+        yield from pause(wait, "retrying")
+
+
+def _follow_redirect(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
+    """Return the target of a redirect; reject another host, and more than three redirects."""
+    try:
+        target = url.join(location)
+    except httpx.InvalidURL:
+        target = httpx.URL("")
+    same = target.host == url.host and (
+        (target.scheme, target.port) == (url.scheme, url.port)
+        or (url.scheme, target.scheme, target.port) == ("http", "https", None)
+    )
+    if not location or not same or redirects > MAX_REDIRECTS:
+        raise ProviderError(
+            ErrorCode.PROVIDER_BAD_RESPONSE,
+            f"{url.host} redirects too often or to another host.",
+            retryable=False,
+        )
+    return target
+
+
+def _build_failure(response: httpx.Response) -> ProviderError | None:
+    """Build the error for a response that failed; None for a 404, or a 200 without an API error."""
+    status = response.status_code
+    after = _parse_retry_after(response.headers.get("retry-after"))
+    code, message = ErrorCode.PROVIDER_REJECTED, f"The encyclopedia answered {status}."
+    if status in (200, 404):
+        error = _read_api_error(response) if status == 200 else None
+        if error is None:
+            return None
+        message = "The encyclopedia refused the query."
+        if error in _BUSY_CODES:
+            code, message = (
+                ErrorCode.PROVIDER_RATE_LIMITED,
+                "The encyclopedia is too busy to answer.",
+            )
+            after = max(after or 0.0, MIN_LAG_WAIT_S)
+    elif status == 429:
+        code = ErrorCode.PROVIDER_RATE_LIMITED
+        message = "The encyclopedia limits the rate of requests."
+        after = MIN_LAG_WAIT_S if after is None else after
+    elif status >= 500 or status == 408:
+        code = ErrorCode.PROVIDER_UNAVAILABLE
+    if code is ErrorCode.PROVIDER_REJECTED:
+        after = None  # waiting would change nothing
+    return ProviderError(code, message, retry_after=after, status=status)
+
+
+def _read_api_error(response: httpx.Response) -> str | None:
+    """Return the code of the error that the action API sends with HTTP 200; None without any."""
+    if response.request.url.path.rpartition("/")[2] != "api.php":
+        return None
+    try:
+        body = read_json(response.content)
+    except (ValueError, RecursionError):
+        return None
+    error = body.get("error") if isinstance(body, dict) else None
+    return str(error.get("code", "")) if isinstance(error, dict) else None
+
+
+def _parse_retry_after(value: str | None) -> float | None:
+    """Parse a `Retry-After`, seconds or a date, as seconds from now; None if it is neither."""
+    if value is None:
+        return None
+    if value.strip().isascii() and value.strip().isdigit():
+        return float(value.strip()[:9])
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -27,7 +27,7 @@ _DISAMBIGUATION = re.compile(
 
 @dataclass(frozen=True)
 class ZimEncyclopedia:
-    """An encyclopedia in a file at a path that the operator set."""
+    """An encyclopedia in a ZIM file, at a path that the operator set."""
 
     path: str
     kind: str = field(default="zim", init=False)
@@ -46,7 +46,7 @@ class ZimEncyclopedia:
     def read_article(
         self, hit: SearchHit, *, with_sections: bool
     ) -> Flow[EncyclopediaArticle | None]:
-        """Read an article; returns None if it is missing or a disambiguation."""
+        """Read an article; returns None if it is missing, a disambiguation or without text."""
         path = os.path.abspath(self.path)
         read = yield from run_in_process(read_article_file, path, hit.key, here=True)
         if read is None:
@@ -89,7 +89,9 @@ def search_file(path: str, topic: str, limit: int) -> list[tuple[str, str, bool]
 def read_article_file(
     path: str, key: str
 ) -> tuple[str, list[tuple[str, str]], dict[str, str]] | None:
-    """Read an article's summary, sections and source; returns None if it is no article.
+    """Read an article's summary and sections, and the file's `Source` and `License`.
+
+    Returns None if the article is missing, a disambiguation or without text.
 
     Raises:
         ProviderError: `PROVIDER_UNAVAILABLE` if the file cannot be opened.
@@ -133,7 +135,10 @@ def _open_archive(path: str) -> "Archive":
 def _add_hit(
     hits: dict[str, tuple[str, str, bool]], archive: "Archive", path: str, *, certain: bool
 ) -> None:
-    """Note an article under its own path, so that two redirects to it count once."""
+    """Add an article to the hits under its own path, so that two redirects to it count once.
+
+    A file that is not HTML is left out.
+    """
     entry = archive.get_entry_by_path(path)
     item = entry.get_item()
     if item.mimetype.partition(";")[0].strip() == "text/html" and item.path not in hits:
@@ -147,7 +152,7 @@ def _read_metadata(archive: "Archive", name: str) -> str:
 
 
 def _build_url(origin: str, key: str, base_url: str) -> str:
-    """Build the article's address on the web if the file states its source."""
+    """Build the article's address on the web, or a `zim:` address if the file names no host."""
     host = re.fullmatch(r"(?:https?://)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)/?", origin, re.IGNORECASE)
     name = re.sub(r"^[AC]/", "", key)
     return f"https://{host[1]}/wiki/{quote(name)}" if host else f"{base_url}/{quote(key)}"

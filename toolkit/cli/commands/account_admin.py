@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer import Argument, Option
 
 from toolkit.cli.local_completion import MAX_COMPLETIONS, Suggestions, completion
+from toolkit.cli.options import list_options, make_command
 from toolkit.cli.output import Output
-from toolkit.cli.run_options import list_options, make_command
 from toolkit.cli.stores import AsJson, Database, DataDir, make_settings, run_on_store
 from toolkit.cli.target import Target
 
@@ -32,7 +33,7 @@ KEY_COLUMNS = (
 
 @dataclass(frozen=True)
 class OperatorOutput(Output):
-    """The output of an operator's command, and the records that it works on.
+    """The output of an operator's command, and the data directory or database that it uses.
 
     Its fields are options of these commands.
     """
@@ -42,15 +43,15 @@ class OperatorOutput(Output):
     as_json: AsJson = False
 
     def make_settings(self) -> "Settings":
-        """Make the settings that name the records."""
+        """Make the settings for the data directory or the database that the options name."""
         return make_settings(self.data_dir, self.database)
 
     def read(self, ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
-        """Read about the accounts, without writing."""
+        """Run a function that only reads the accounts, and return its result."""
         return _run_on_accounts(self.make_settings(), ask, read_only=True)
 
     def change(self, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
-        """Change an account, even while another process serves it."""
+        """Run a function that changes an account, even one that another process serves."""
         return _run_on_accounts(self.make_settings(), make, read_only=False)
 
     def print_change(self, account: Any, sentence: str) -> None:
@@ -73,7 +74,7 @@ def _run_on_accounts(
 
 
 def _operator_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command that has the options of `OperatorOutput`; the function takes that first."""
+    """Make a command with the options of `OperatorOutput`, the first argument of the function."""
 
     def run(options: dict[str, Any], **arguments: Any) -> None:
         function(OperatorOutput(**options), **arguments)
@@ -83,7 +84,7 @@ def _operator_command(function: Callable[..., None]) -> Callable[..., None]:
 
 @completion
 def complete_accounts(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001
-    """Complete the addresses of a directory's accounts."""
+    """Offer the email addresses of the accounts in the data directory."""
     from toolkit.store.maintenance.newest_ids import list_newest_ids
 
     folder = Path(ctx.params.get("data_dir") or ".toolkit")
@@ -92,7 +93,7 @@ def complete_accounts(ctx: typer.Context, incomplete: str) -> Suggestions:  # no
 
 AccountName = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="ACCOUNT",
         help="Id or email address of the account.",
         autocompletion=complete_accounts,
@@ -100,32 +101,29 @@ AccountName = Annotated[
 ]
 
 DailyLimit = Annotated[
-    float | None,
-    typer.Option(min=0, help="Maximum cost of all its work per UTC day, in US dollars."),
+    float | None, Option(min=0, help="Maximum cost of all its work per UTC day, in US dollars.")
 ]
 
 
 @_operator_command
 def create_account(
     shell: OperatorOutput,
-    email: Annotated[str, typer.Argument(help="Email address of the owner.")],
+    email: Annotated[str, Argument(help="Email address of the owner.")],
     allow_env: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Variable that the account's `environment` pointers may name; repeatable."
-        ),
+        Option(help="Variable that the account's `environment` pointers may name; repeatable."),
     ] = None,
     max_cost_usd_per_day: DailyLimit = None,
     operator: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--operator", help="Give the account operator rights: it may share its connections."
         ),
     ] = False,
 ) -> None:
     """Make an account and print its key, only this once; a server may be running.
 
-    Its pointers may name the vendors' conventional variables, and those given here.
+    The account's pointers may name the vendors' conventional variables, and those given here.
     """
     from toolkit.contract.account import AccountCreate, AccountCreated
     from toolkit.engine.access.accounts import Accounts
@@ -152,15 +150,12 @@ def create_account(
 def limit_account(
     shell: OperatorOutput,
     account: Annotated[
-        str,
-        typer.Argument(
-            help="Email address or id of the account.", autocompletion=complete_accounts
-        ),
+        str, Argument(help="Email address or id of the account.", autocompletion=complete_accounts)
     ],
     max_cost_usd_per_day: DailyLimit = None,
-    unlimited: Annotated[bool, typer.Option("--unlimited", help="Remove the limit.")] = False,
+    unlimited: Annotated[bool, Option("--unlimited", help="Remove the limit.")] = False,
 ) -> None:
-    """Set an account's limit of a day for all its keys together; a server may be running."""
+    """Set an account's maximum cost per day for all its keys together; a server may be running."""
     from toolkit.contract.account import Account
     from toolkit.engine.access.accounts import Accounts
 
@@ -215,7 +210,7 @@ def disable(
     shell: OperatorOutput,
     account: AccountName,
     let_finish: Annotated[
-        bool, typer.Option("--let-finish", help="Let work in progress finish.")
+        bool, Option("--let-finish", help="Let work in progress finish.")
     ] = False,
 ) -> None:
     """Refuse an account's keys, and end its work under way; nothing of it is deleted."""
@@ -274,7 +269,7 @@ def recover(
     shell: OperatorOutput,
     account: AccountName,
     revoke_others: Annotated[
-        bool, typer.Option("--revoke-others", help="Revoke all its other keys at once.")
+        bool, Option("--revoke-others", help="Revoke all its other keys at once.")
     ] = False,
 ) -> None:
     """Make a key with all scopes for an account that lost its key; it is shown only once."""

@@ -1,4 +1,4 @@
-"""`toolkit batch`, and `toolkit demo`, which runs a notebook as a batch does."""
+"""The commands `toolkit batch`, and `toolkit demo`, which runs a notebook as a batch does."""
 
 import json
 import sys
@@ -6,87 +6,79 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from toolkit.cli.output import escape_controls, print_json
 from toolkit.cli.target import AsJson
 
 
 def batch(
-    notebook: Annotated[Path, typer.Argument(help="Notebook with a cell tagged `parameters`.")],
+    notebook: Annotated[Path, Argument(help="Notebook with a cell tagged `parameters`.")],
     grid: Annotated[
-        Path, typer.Option(help="File of rows as CSV; or YAML with rows, or with lists to combine.")
+        Path, Option(help="File of rows as CSV; or YAML with rows, or with lists to combine.")
     ],
-    out: Annotated[Path, typer.Option(help="Output folder for notebooks and table.")] = Path(
+    out: Annotated[Path, Option(help="Output folder for notebooks and table.")] = Path(
         "batch-output"
     ),
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of parallel workers; by default one per processor."),
+        int | None, Option(min=1, help="Number of parallel workers; by default one per processor.")
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.1, help="Maximum seconds per notebook.")
-    ] = None,
+    timeout: Annotated[float | None, Option(min=0.1, help="Maximum seconds per notebook.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Keep completed rows, or run all rows again.")
+        bool, Option("--resume/--fresh", help="Keep completed rows, or run all rows again.")
     ] = True,
     preload: Annotated[
         list[str] | None,
-        typer.Option(help="Module that kernels import in advance; repeatable, or `none`."),
+        Option(help="Module that kernels import in advance; repeatable, or `none`."),
     ] = None,
     fork: Annotated[
-        bool,
-        typer.Option("--fork/--no-fork", help="Fork kernels, or start each kernel in advance."),
+        bool, Option("--fork/--no-fork", help="Fork kernels, or start each kernel in advance.")
     ] = True,
-    renew_after: Annotated[
-        int, typer.Option(min=1, help="Number of forks after which the parent process is replaced.")
-    ] = 500,
     dask: Annotated[
-        str | None, typer.Option(help="Run notebooks on the workers of this Dask scheduler.")
+        str | None, Option(help="Run notebooks on the workers of this Dask scheduler.")
     ] = None,
     executor: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Run notebooks on the concurrent.futures.Executor that `module:factory` makes."
         ),
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Address at which the local engine listens for these workers;"
             " 127.0.0.1 by default."
         ),
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Server for the workers, instead of the local engine; TOOLKIT_BASE_URL by default."
         ),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Data directory of the local engine; ./.toolkit by default.")
+        Path | None, Option(help="Data directory of the local engine; ./.toolkit by default.")
     ] = None,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")
+        bool, Option("--sandbox", help="Simulated vendors: no keys, no bills.")
     ] = False,
     max_cost_usd: Annotated[
-        float, typer.Option(min=0, help="Maximum total cost of notebooks on workers.")
+        float, Option(min=0, help="Maximum total cost of notebooks on workers.")
     ] = 5.0,
     as_json: AsJson = False,
 ) -> None:
     """Run a notebook once for each row of a grid, side by side in warm kernels.
 
     Progress is printed on stderr. A second run resumes after the rows that completed.
+    Exit code 1 if a row failed.
     """
-    from toolkit.batch.options import BatchOptions
-    from toolkit.batch.remote.executors import EngineChoice, choose_workers
+    from toolkit.batch.remote.executors import BatchOptions, EngineChoice, choose_workers
     from toolkit.batch.runner import run_batch
 
     choice = EngineChoice(base_url, data_dir, sandbox, host, max_cost_usd=max_cost_usd)
     remote = choose_workers(dask, executor, choice)
     modules = None if preload is None else tuple(name for name in preload if name != "none")
-    options = BatchOptions(
-        notebook, out, workers, timeout, resume, modules, fork, renew_after, remote
-    )
+    options = BatchOptions(notebook, out, workers, timeout, resume, modules, fork, remote)
     table = out / "results.csv"
     try:
         outcomes = run_batch(options, grid)
@@ -107,10 +99,8 @@ def batch(
 
 
 def demo(
-    topic: Annotated[str, typer.Option(help="Topic of the card and the summary.")] = (
-        "tidal power"
-    ),
-    out: Annotated[Path, typer.Option(help="Output folder for the results.")] = Path("demo-output"),
+    topic: Annotated[str, Option(help="Topic of the card and the summary.")] = ("tidal power"),
+    out: Annotated[Path, Option(help="Output folder for the results.")] = Path("demo-output"),
 ) -> None:
     """Make a social card with a spoken summary: one objective in, reviewed artifacts out."""
     from toolkit.batch.demo import run_demo

@@ -1,11 +1,11 @@
-"""`toolkit login`, `logout`, `profiles` and `whoami`."""
+"""The commands `toolkit login`, `logout`, `profiles` and `whoami`."""
 
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from toolkit.cli import local_completion
 from toolkit.cli.options import existing_command
@@ -33,7 +33,7 @@ SOURCE_OPTIONS = {"address": "--base-url", "key": "--api-key-env", "profile": "-
 
 ProfileName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--profile",
         help="Name of the profile; TOOLKIT_PROFILE by default, else `default`.",
         autocompletion=local_completion.profiles,
@@ -43,25 +43,22 @@ ProfileName = Annotated[
 
 def login(
     url: Annotated[
-        str | None,
-        typer.Argument(help="Address of the server; by default the address of the profile."),
+        str | None, Argument(help="Address of the server; by default the address of the profile.")
     ] = None,
     profile: ProfileName = None,
     key_store: Annotated[
         Literal["auto", "keyring", "file"],
-        typer.Option(
-            help="Storage of the key: the system's keyring, a file, or the first that works."
-        ),
+        Option(help="Storage of the key: the system's keyring, a file, or the first that works."),
     ] = "auto",
     cacert: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Trust the certificates in this file (PEM), too, and store its path"
             " in the profile; or set SSL_CERT_FILE."
         ),
     ] = None,
 ) -> None:
-    """Store a server's address and your key for it under a name, once the server took the key.
+    """Store a server's address and your key for it as a profile, if the server accepts the key.
 
     The prompt does not show the key; if stdin is no terminal, the key is read from stdin.
     """
@@ -102,12 +99,7 @@ def logout(profile: ProfileName = None) -> None:
 
 def profiles(as_json: AsJson = False) -> None:
     """List the profiles, and which one is active; keys are not shown."""
-    from toolkit.profiles.resolution import (
-        BASE_URL_VARIABLE,
-        PROFILE_VARIABLE,
-        choose_profile,
-        names_server,
-    )
+    from toolkit.profiles.resolution import PROFILE_VARIABLE, choose_profile, names_server
 
     choice = choose_profile(None, None) if names_server() else None
     active = choice[0] if choice else None
@@ -127,11 +119,7 @@ def profiles(as_json: AsJson = False) -> None:
         print_rows(table, [name for name in PROFILE_COLUMNS if name in columns])
     else:
         print_note("There are no profiles. Create a profile: `toolkit login URL`.")
-    if os.environ.get(BASE_URL_VARIABLE):
-        print_note(
-            f"{BASE_URL_VARIABLE} is set, and overrides every profile that --profile does not name."
-        )
-    elif active is not None and active not in [row["name"] for row in rows]:
+    if not _note_override() and active is not None and active not in [row["name"] for row in rows]:
         print_note(f"{PROFILE_VARIABLE} names `{active}`, but there is no such profile.")
 
 
@@ -179,7 +167,7 @@ def _collect_identity(shell: ClientOutput) -> dict[str, Any]:
 
 
 def _format_source(what: str, source: str | None, profile: str | None) -> str | None:
-    """Format a source by its kind: an option, a variable, or a profile."""
+    """Format a source for people: the name of an option, a variable or a profile; None stays."""
     if source == "given":
         return SOURCE_OPTIONS[what]
     return f"profile {profile}" if source == "profile" else source
@@ -219,8 +207,8 @@ def _check_address(name: str, url: str | None, before: Profile | None) -> str:
     """Return the address to log in at, without `/v1`.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for none, for one that is none, and for one that holds
-            more than an address; `CONFLICT` where the profile is of another.
+        RequestError: `INVALID_REQUEST` if the address is missing, invalid, or has a user, query or
+        fragment; `CONFLICT` if the profile belongs to another address.
     """
     import httpx
 
@@ -283,11 +271,11 @@ def _ask_key(address: str) -> Secret:
 
 
 def _check_key(address: str, key: Secret, cacert: str | None) -> "CallerAccount":
-    """Ask the server whose key this is.
+    """Ask the server for the account of a key.
 
     Raises:
-        RequestError: `UNAUTHENTICATED` when it does not take the key.
-        ServiceError: `UNAVAILABLE` when it cannot be reached.
+        RequestError: `UNAUTHENTICATED` if the server rejects the key.
+        ServiceError: `UNAVAILABLE` if the server cannot be reached.
     """
     from toolkit.client import Client
 
@@ -344,7 +332,7 @@ def _delete_entry(name: str, record: Profile) -> bool:
 
 
 def _print_login(name: str, record: Profile, account: "CallerAccount") -> None:
-    from toolkit.profiles.resolution import BASE_URL_VARIABLE, choose_profile
+    from toolkit.profiles.resolution import choose_profile
 
     key = account.key
     suffix = f" with the key {key.name or key.id} ({', '.join(key.scopes)})"
@@ -354,7 +342,16 @@ def _print_login(name: str, record: Profile, account: "CallerAccount") -> None:
     choice = choose_profile(None, None)
     if choice is None or choice[0] != name:
         print_note(f"Use it with --profile {name}, or TOOLKIT_PROFILE={name}.")
-    if os.environ.get(BASE_URL_VARIABLE):
-        print_note(
-            f"{BASE_URL_VARIABLE} is set, and overrides every profile that --profile does not name."
-        )
+    _note_override()
+
+
+def _note_override() -> bool:
+    """Print a note if a variable overrides profiles; return whether it does."""
+    from toolkit.profiles.resolution import BASE_URL_VARIABLE
+
+    if not os.environ.get(BASE_URL_VARIABLE):
+        return False
+    print_note(
+        f"{BASE_URL_VARIABLE} is set, and overrides every profile that --profile does not name."
+    )
+    return True

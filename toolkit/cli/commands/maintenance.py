@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from toolkit.cli.output import print_json
 from toolkit.cli.stores import ArtifactUrl, AsJson, Database, DataDir, make_settings
@@ -26,10 +27,10 @@ _HOURS = {"h": 1, "d": 24, "w": 168}
 
 def doctor(
     data_dir: DataDir = Path(".toolkit"),
-    repair: Annotated[bool, typer.Option("--repair", help="Repair faults if possible.")] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Read every artifact, too.")] = False,
+    repair: Annotated[bool, Option("--repair", help="Repair faults if possible.")] = False,
+    deep: Annotated[bool, Option("--deep", help="Read every artifact, too.")] = False,
     vendors: Annotated[
-        bool, typer.Option("--vendors/--no-vendors", help="Check the connected GPU clouds, too.")
+        bool, Option("--vendors/--no-vendors", help="Check the connected GPU clouds, too.")
     ] = True,
     database: Database = None,
     artifact_url: ArtifactUrl = None,
@@ -69,7 +70,6 @@ def _print_findings(
     *,
     as_json: bool,
 ) -> None:
-    """Print repairs and faults, and exit with code 1 while a fault is serious."""
     serious = any(issue.serious for issue in issues)
     if as_json:
         findings = [asdict(issue) for issue in issues]
@@ -93,7 +93,7 @@ def _print_findings(
 def _open_place_of_records(
     data_dir: Path, database: str | None, artifact_url: str | None
 ) -> "Iterator[tuple[Settings, BlobPlace]]":
-    """Open the place of artifacts' bytes of an existing data directory, or of a database."""
+    """Yield the settings of an existing data directory or database, and its artifacts' storage."""
     from toolkit.store.blobs import open_place
     from toolkit.store.data_dir.location import find_database
 
@@ -112,7 +112,7 @@ def _open_place_of_records(
 def _open_upkeep(
     settings: "Settings", *, is_read_only: bool = False
 ) -> "AbstractContextManager[UpkeepDatabase]":
-    """Open the database for upkeep, SQLite or PostgreSQL."""
+    """Open the database, SQLite or PostgreSQL, for maintenance."""
     from toolkit.store.dialects import needs_postgres
     from toolkit.store.sqlite.upkeep import SqliteUpkeep
 
@@ -158,7 +158,7 @@ def _check_vendor_drift(settings: "Settings") -> "list[DataDirIssue]":
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(help="New directory for the copy.")],
+    target: Annotated[Path, Argument(help="New directory for the copy.")],
     data_dir: DataDir = Path(".toolkit"),
     database: Database = None,
     artifact_url: ArtifactUrl = None,
@@ -195,11 +195,11 @@ def backup(
 
 def prune(
     older_than: Annotated[
-        str, typer.Option(help="Minimum age of the work to delete, such as 12h, 30d or 8w.")
+        str, Option(help="Minimum age of the work to delete, such as 12h, 30d or 8w.")
     ],
     data_dir: DataDir = Path(".toolkit"),
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only report the rows and files to delete.")
+        bool, Option("--dry-run", help="Only report the rows and files to delete.")
     ] = False,
     database: Database = None,
     artifact_url: ArtifactUrl = None,

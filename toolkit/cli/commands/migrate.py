@@ -1,4 +1,4 @@
-"""`toolkit migrate`."""
+"""The command `toolkit migrate`, for the tables and the artifacts of a database."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from toolkit.cli.output import print_json
 from toolkit.cli.stores import AsJson, Database, DataDir, make_settings
@@ -30,7 +31,7 @@ class _Artifacts:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The places of artifacts' bytes: the present or possible sources, and the target."""
+    """The storages of artifacts' bytes in a move: where they are or may be, and the target."""
 
     sources: "Sequence[BlobPlace]"
     target: "BlobPlace"
@@ -39,12 +40,11 @@ class _Places:
 
 def migrate(
     source: Annotated[
-        Path | None,
-        typer.Option("--from", help="Data directory to move; no process may have it open."),
+        Path | None, Option("--from", help="Data directory to move; no process may have it open.")
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to",
             help="PostgreSQL database to move it to, as postgresql://user@host/name;"
             " TOOLKIT_DATABASE by default.",
@@ -52,7 +52,7 @@ def migrate(
     ] = None,
     artifacts: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Target of the artifacts' bytes, a folder or a URL;"
             " TOOLKIT_ARTIFACT_URL by default. Without a target, they stay in the"
             " data directory."
@@ -60,22 +60,18 @@ def migrate(
     ] = None,
     from_endpoint_url: Annotated[
         str | None,
-        typer.Option(
-            help="S3 endpoint of the source, if it differs from TOOLKIT_ARTIFACT_ENDPOINT_URL."
-        ),
+        Option(help="S3 endpoint of the source, if it differs from TOOLKIT_ARTIFACT_ENDPOINT_URL."),
     ] = None,
     from_profile: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Profile in ~/.aws with the credentials of the source, if the"
             " environment has the credentials of the target."
         ),
     ] = None,
     without_lost: Annotated[
         bool,
-        typer.Option(
-            "--without-lost", help="Continue although bytes are lost or damaged at the source."
-        ),
+        Option("--without-lost", help="Continue although bytes are lost or damaged at the source."),
     ] = False,
     data_dir: DataDir = Path(".toolkit"),
     database: Database = None,
@@ -104,7 +100,6 @@ def migrate(
 def _move_data_dir(
     source: Path, settings: "Settings", artifacts: _Artifacts, *, as_json: bool
 ) -> None:
-    """Move a data directory into a database."""
     from toolkit.store.maintenance.moving import move_data_dir
 
     url = settings.get_database_url()
@@ -123,7 +118,7 @@ def _move_data_dir(
 
 
 def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) -> None:
-    """Run the missing migrations, before any engine of this version does."""
+    """Run the missing migrations of the tables, so that engines of this version can use them."""
     from toolkit.store.data_dir.location import find_database
     from toolkit.store.dialects import needs_postgres
     from toolkit.store.sqlite.database import migrate_data_dir
@@ -146,7 +141,6 @@ def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) ->
 
 
 def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: bool) -> None:
-    """Move the artifacts of a database to another place."""
     from toolkit.store.dialects import needs_postgres
     from toolkit.store.maintenance.moving import move_artifacts
 
@@ -176,11 +170,10 @@ def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: boo
 def _open_places(
     settings: "Settings", artifacts: _Artifacts, *, is_folder_first: bool
 ) -> "Iterator[_Places]":
-    """Open the places of a move: the data directory's folder, the configured place, the target.
+    """Open the storages of a move: the data directory's folder, the configured one, the target.
 
     Args:
         settings: settings with the configured place, which may be the target already.
-        artifacts: options for artifacts' bytes.
         is_folder_first: whether the data directory's folder comes before the configured place.
     """
     from toolkit.store.blobs import open_place

@@ -1,4 +1,4 @@
-"""`toolkit serve`."""
+"""The command `toolkit serve`, which runs the HTTP server."""
 
 import os
 import sys
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from toolkit.cli.errors import REFUSED, find_exit_code
 from toolkit.cli.stores import warn_of_password
@@ -24,54 +25,50 @@ SERVER_PACKAGES = ("prometheus_client", "structlog", "uvicorn")  # packages of t
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks one.")] = 8000,
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0 picks one.")] = 8000,
     workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes that serve the port together.")
+        int, Option(min=1, max=64, help="Processes that serve the port together.")
     ] = 1,
-    data_dir: Annotated[Path, typer.Option(help="Data directory.")] = Path(".toolkit"),
+    data_dir: Annotated[Path, Option(help="Data directory.")] = Path(".toolkit"),
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")
+        bool, Option("--sandbox", help="Simulated vendors: no keys, no bills.")
     ] = False,
     allow_env: Annotated[
         list[str] | None,
-        typer.Option(help="A variable that `environment` pointers may name; repeatable."),
+        Option(help="A variable that `environment` pointers may name; repeatable."),
     ] = None,
     allow_secret: Annotated[
         list[str] | None,
-        typer.Option(help="A name in AWS Secrets Manager that pointers may name; repeatable."),
+        Option(help="A name in AWS Secrets Manager that pointers may name; repeatable."),
     ] = None,
     faults: Annotated[
-        Path | None,
-        typer.Option(help="Faults of the sandbox: a TOML file of `fault` tables."),
+        Path | None, Option(help="Faults of the sandbox: a TOML file of `fault` tables.")
     ] = None,
     take_up: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--take-up",
             help="Resume unfinished work even in a copy of a data directory or database.",
         ),
     ] = False,
     closed_signup: Annotated[
-        bool, typer.Option("--closed-signup", help="Only `toolkit account create` opens accounts.")
+        bool, Option("--closed-signup", help="Only `toolkit account create` opens accounts.")
     ] = False,
     trust_proxy: Annotated[
-        list[str] | None,
-        typer.Option(help="Address or network of a trusted reverse proxy; repeatable."),
+        list[str] | None, Option(help="Address or network of a trusted reverse proxy; repeatable.")
     ] = None,
     cors_origin: Annotated[
         list[str] | None,
-        typer.Option(help="Origin of web pages that may send requests (CORS); repeatable."),
+        Option(help="Origin of web pages that may send requests (CORS); repeatable."),
     ] = None,
     dispatch: Annotated[
         str | None,
-        typer.Option(
-            help="Dask cluster that runs CPU steps, as dask://host:port or tls://host:port."
-        ),
+        Option(help="Dask cluster that runs CPU steps, as dask://host:port or tls://host:port."),
     ] = None,
     database: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="PostgreSQL database of the records, as postgresql://user@host/name;"
             " give its password in TOOLKIT_DATABASE, PGPASSWORD or a password"
             " file."
@@ -79,25 +76,22 @@ def serve(
     ] = None,
     artifact_url: Annotated[
         str | None,
-        typer.Option(
-            help="Storage of artifacts' bytes: a folder, or a URL such as s3://bucket/name."
-        ),
+        Option(help="Storage of artifacts' bytes: a folder, or a URL such as s3://bucket/name."),
     ] = None,
     log_format: Annotated[
-        Literal["auto", "json", "text"], typer.Option(help="Format of log lines on stderr.")
+        Literal["auto", "json", "text"], Option(help="Format of log lines on stderr.")
     ] = "auto",
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"],
-        typer.Option(help="Minimum level of log lines."),
+        Literal["debug", "info", "warning", "error"], Option(help="Minimum level of log lines.")
     ] = "info",
     metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port of /metrics for Prometheus.")
+        int | None, Option(min=0, max=65535, help="Port of /metrics for Prometheus.")
     ] = None,
-    metrics_host: Annotated[str, typer.Option(help="Address of the metrics port.")] = "127.0.0.1",
+    metrics_host: Annotated[str, Option(help="Address of the metrics port.")] = "127.0.0.1",
     otel_endpoint: Annotated[
-        str | None, typer.Option(help="The base URL of an OpenTelemetry collector, for traces.")
+        str | None, Option(help="The base URL of an OpenTelemetry collector, for traces.")
     ] = None,
-    is_worker: Annotated[bool, typer.Option("--is-worker", hidden=True)] = False,
+    is_worker: Annotated[bool, Option("--is-worker", hidden=True)] = False,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
     _check_extra()
@@ -176,8 +170,8 @@ def _run_workers(
     """Run several workers on one port until SIGTERM or Ctrl-C; return the exit code of all.
 
     Raises:
-        RequestError: `INVALID_REQUEST` where the system cannot share a port.
-        ServiceError: `UNAVAILABLE` when it is taken.
+        RequestError: `INVALID_REQUEST` if the system cannot share a port.
+        ServiceError: `UNAVAILABLE` if the port is in use.
     """
     import asyncio
     import socket
@@ -212,7 +206,7 @@ def _check_extra() -> None:
 
 @contextmanager
 def _log_errors(log_format: "LogFormat") -> Iterator[None]:
-    """Log an error that ends the command, if logs are read by machines."""
+    """Log an error that ends the command and exit, if logs are JSON; otherwise pass it on."""
     try:
         yield
     except (ToolkitError, OSError) as error:

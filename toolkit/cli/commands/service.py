@@ -1,8 +1,8 @@
-"""`toolkit route`, `compare` and `health`: commands of the service without a group."""
+"""The commands `toolkit route`, `compare` and `health`, which belong to no resource."""
 
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from toolkit.cli import completion, options
 from toolkit.cli.options import read_command
@@ -11,10 +11,7 @@ from toolkit.contract.run_options import RunOptions
 from toolkit.input_parsing import parse_fields
 
 WorkId = Annotated[
-    str,
-    typer.Argument(
-        help="The id of a run, a workflow or a task.", autocompletion=completion.work_ids
-    ),
+    str, Argument(help="The id of a run, a workflow or a task.", autocompletion=completion.work_ids)
 ]
 CANDIDATE_COLUMNS = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
 
@@ -35,7 +32,7 @@ def route(
 
 @read_command
 def compare(shell: ClientOutput, a: WorkId, b: WorkId) -> None:
-    """Show the differences of two runs, two workflows or two tasks; with --json, all facts."""
+    """Show the differences of two runs, jobs, workflows or tasks; with --json, all facts."""
     comparison = shell.client.compare(a, b)
     if shell.as_json:
         shell.print_json(comparison.to_dict())
@@ -47,5 +44,5 @@ def compare(shell: ClientOutput, a: WorkId, b: WorkId) -> None:
 
 @read_command
 def health(shell: ClientOutput) -> None:
-    """Show whether the service is there, and how busy."""
+    """Show the state of the service, and how busy it is."""
     shell.print_record(shell.client.read("/health", max_wait_s=0.0))

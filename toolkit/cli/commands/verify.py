@@ -1,9 +1,12 @@
-"""`toolkit verify`."""
+"""The command `toolkit verify`, which checks the answers of connected vendors."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
+
+from toolkit.cli.stores import AsJson
 
 if TYPE_CHECKING:
     from toolkit.settings import Settings
@@ -18,14 +21,14 @@ _MARKS = {"ok": "✓", "differs": "✗", "failed": "✗", "skipped": "·", "plan
 
 def verify(
     live: Annotated[
-        bool, typer.Option("--live", help="Call the vendors; without it, only list the calls.")
+        bool, Option("--live", help="Call the vendors; without it, only list the calls.")
     ] = False,
     max_cost: Annotated[
-        float, typer.Option(min=0, help="Spend at most this in all, in US dollars.")
+        float, Option(min=0, help="Spend at most this in all, in US dollars.")
     ] = 0.05,
     clone: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             exists=True,
             dir_okay=False,
             readable=True,
@@ -34,23 +37,21 @@ def verify(
         ),
     ] = None,
     cassette: Annotated[
-        Path | None, typer.Option(help="Save the answers in this file, without secrets.")
+        Path | None, Option(help="Save the answers in this file, without secrets.")
     ] = None,
-    data_dir: Annotated[Path, typer.Option(help="Data directory with the connections.")] = DATA_DIR,
-    sandbox: Annotated[bool, typer.Option("--sandbox", help="Verify the simulated vendors.")] = (
-        False
-    ),
+    data_dir: Annotated[Path, Option(help="Data directory with the connections.")] = DATA_DIR,
+    sandbox: Annotated[bool, Option("--sandbox", help="Verify the simulated vendors.")] = (False),
     planning: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1, max=60, help="Instead, plan this number of objectives with the connected model."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the choice of these objectives.")] = 0,
-    report_file: Annotated[
-        Path, typer.Option("--report", help="File for the report on them.")
-    ] = Path("planning-report.json"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    seed: Annotated[int, Option(help="Seed of the choice of these objectives.")] = 0,
+    report_file: Annotated[Path, Option("--report", help="File for the report on them.")] = Path(
+        "planning-report.json"
+    ),
+    as_json: AsJson = False,
 ) -> None:
     """Check whether each connected vendor answers as expected, by its cheapest call of each kind.
 
@@ -174,7 +175,6 @@ def _summarize_report(report: "Report") -> list[str]:
 
 
 def _format_unit(name: str, value: object) -> str:
-    """Format a count of units, or a word such as the service tier."""
     return f"{name} {value:g}" if isinstance(value, int | float) else f"{name} {value}"
 
 

@@ -1,9 +1,9 @@
-"""`toolkit account`."""
+"""The commands of `toolkit account`."""
 
 from functools import partial
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from toolkit.cli.commands import account_admin
 from toolkit.cli.options import read_command, service_command
@@ -19,21 +19,21 @@ def show(
     shell: ClientOutput,
     account: Annotated[  # noqa: ARG001 - `show_account` sees to it
         str | None,
-        typer.Argument(
+        Argument(
             help="Account of a data directory, by id or email address; by default the"
             " account of the key.",
             autocompletion=account_admin.complete_accounts,
         ),
     ] = None,
 ) -> None:
-    """Show the account of the key, or a named account of a data directory with all its records."""
+    """Show the account of the key, or a named account of a data directory, with its keys."""
     shell.print_record(shell.read("/account"))
 
 
 @app.command("open")
 @service_command
 def sign_up(
-    shell: ClientOutput, email: Annotated[str, typer.Argument(help="Email address of the owner.")]
+    shell: ClientOutput, email: Annotated[str, Argument(help="Email address of the owner.")]
 ) -> None:
     """Open an account; its key is shown only once."""
     shell.print_record(shell.client.account.create(email))

@@ -1,14 +1,14 @@
-"""`toolkit agents`."""
+"""The commands of `toolkit agents`."""
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from toolkit.cli import completion, options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
-from toolkit.cli.work import print_started, wait_for_work
+from toolkit.cli.work import finish_work
 from toolkit.input_parsing import parse_fields
 
 app = make_group("Named objectives with parameters.")
@@ -21,16 +21,14 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str, typer.Argument(help="Name in lower case, such as card-maker.")],
-    objective: Annotated[
-        str, typer.Argument(help="Objective; each {word} is a parameter of its runs.")
-    ],
+    name: Annotated[str, Argument(help="Name in lower case, such as card-maker.")],
+    objective: Annotated[str, Argument(help="Objective; each {word} is a parameter of its runs.")],
     version: Annotated[
-        str | None, typer.Option(help="Version, 1 by default; a version never changes.")
+        str | None, Option(help="Version, 1 by default; a version never changes.")
     ] = None,
     capability: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Capability that it may use; repeatable, all by default.",
             autocompletion=completion.capabilities,
         ),
@@ -60,12 +58,12 @@ def run(
     shell: ClientOutput,
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Agent, as name or name@version.",
             autocompletion=completion.make_id_completion("agents", "name"),
         ),
     ],
-    fields: Annotated[list[str] | None, typer.Argument(help="Parameters: name=value.")] = None,
+    fields: Annotated[list[str] | None, Argument(help="Parameters: name=value.")] = None,
     max_cost_usd: options.MaxCost = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
@@ -74,8 +72,5 @@ def run(
     work = shell.client.runs.create(
         name, parse_fields(fields or []), target="agent", max_cost_usd=max_cost_usd
     )
-    if no_wait:
-        print_started(shell, work)
-        return
-    wait_for_work(shell, "runs", work, quiet)
-    shell.print_json(work.to_dict() if shell.as_json else work.output)
+    if finish_work(shell, "runs", work, no_wait, quiet):
+        shell.print_json(work.to_dict() if shell.as_json else work.output)

@@ -1,10 +1,10 @@
-"""`toolkit artifacts`."""
+"""The commands of `toolkit artifacts`."""
 
 import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from toolkit.cli.options import Id, read_command, service_command
 from toolkit.cli.output import ClientOutput
@@ -20,10 +20,10 @@ def save(
     shell: ClientOutput,
     id: Id,
     path: Annotated[
-        Path | None, typer.Argument(help="The file to write, or its folder; - is stdout.")
+        Path | None, Argument(help="The file to write, or its folder; - is stdout.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing file in the folder.")
+        bool, Option("--overwrite", help="Replace an existing file in the folder.")
     ] = False,
 ) -> None:
     """Write an artifact to a file, by default in this folder under a safe form of its name."""
@@ -42,7 +42,7 @@ def save(
 @service_command
 def upload(
     shell: ClientOutput,
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File to upload.")],
+    file: Annotated[Path, Argument(exists=True, dir_okay=False, help="File to upload.")],
 ) -> None:
     """Upload a file, such as reference audio; its bytes determine its type."""
     shell.print_record(shell.client.artifacts.upload(file, filename=file.name))

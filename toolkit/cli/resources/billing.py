@@ -1,8 +1,9 @@
-"""`toolkit billing`."""
+"""The commands of `toolkit billing`."""
 
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput
@@ -16,12 +17,12 @@ app = make_group("The bills of vendors.")
 def show(
     shell: ClientOutput,
     month: Annotated[
-        str | None, typer.Option(help="Month, such as 2026-11; the present month by default.")
+        str | None, Option(help="Month, such as 2026-11; the present month by default.")
     ] = None,
-    by_key: Annotated[bool, typer.Option("--by-key", help="A line for each key.")] = False,
+    by_key: Annotated[bool, Option("--by-key", help="A line for each key.")] = False,
     by_account: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--by-account", help="A line for each account whose work used your own connections."
         ),
     ] = False,

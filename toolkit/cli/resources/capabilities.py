@@ -1,4 +1,4 @@
-"""`toolkit capabilities`."""
+"""The commands of `toolkit capabilities`."""
 
 from typing import Any
 

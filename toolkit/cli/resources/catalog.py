@@ -1,4 +1,4 @@
-"""`toolkit catalog`."""
+"""The commands of `toolkit catalog`."""
 
 from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput

@@ -1,10 +1,10 @@
-"""`toolkit compute`."""
+"""The commands of `toolkit compute`."""
 
 from typing import Annotated
 
-import typer
+from typer import Argument
 
-from toolkit.cli import completion
+from toolkit.cli import completion, options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
@@ -19,26 +19,16 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str, typer.Argument(help="Name of the pod.")],
+    name: Annotated[str, Argument(help="Name of the pod.")],
     gpu_type: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Type of GPU, such as `NVIDIA GeForce RTX 4090`.", autocompletion=completion.gpus
         ),
     ],
-    image: Annotated[str | None, typer.Option(help="Container image to run.")] = None,
-    storage_id: Annotated[
-        str | None,
-        typer.Option(
-            help="Volume to mount.", autocompletion=completion.make_id_completion("storage")
-        ),
-    ] = None,
-    template_id: Annotated[
-        str | None,
-        typer.Option(
-            help="Template for pods.", autocompletion=completion.make_id_completion("templates")
-        ),
-    ] = None,
+    image: options.Image = None,
+    storage_id: options.StorageId = None,
+    template_id: options.TemplateId = None,
 ) -> None:
     """Rent a GPU pod."""
     pod = shell.client.compute.create(

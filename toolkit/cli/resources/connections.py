@@ -1,8 +1,9 @@
-"""`toolkit connections`."""
+"""The commands of `toolkit connections`."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from toolkit.cli import completion
 from toolkit.cli.options import existing_command, service_command
@@ -18,16 +19,16 @@ app = make_group("Connections to vendors: pointers to keys, which stay where the
 CONNECTION_COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared", "created_at")
 add_resource_commands(app, "connections", CONNECTION_COLUMNS)
 
-Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=completion.providers)]
+Vendor = Annotated[str, Argument(help="A vendor.", autocompletion=completion.providers)]
 Connected = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="Connected vendor, or id of a connection.", autocompletion=completion.connected_vendors
     ),
 ]
 Members = Annotated[
     list[str] | None,
-    typer.Option("--with", help="Id of an account that may use the connection; repeatable."),
+    Option("--with", help="Id of an account that may use the connection; repeatable."),
 ]
 
 
@@ -36,13 +37,13 @@ Members = Annotated[
 def create(
     shell: ClientOutput,
     provider: Vendor,
-    secret_ref: Annotated[str, typer.Argument(help="Name of the variable or of the secret.")],
+    secret_ref: Annotated[str, Argument(help="Name of the variable or of the secret.")],
     connection_type: Annotated[
-        ConnectionType, typer.Option("--type", help="Type of the pointer to the secret.")
+        ConnectionType, Option("--type", help="Type of the pointer to the secret.")
     ] = "environment",
     share: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--share",
             help="Share it, as an operator, with all accounts, or only with accounts named"
             " by --with.",
@@ -67,13 +68,13 @@ def connect(
     shell: ClientOutput,
     providers: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             help="Vendors, or `all` for all vendors whose variable is set.",
             autocompletion=completion.providers,
         ),
     ],
 ) -> None:
-    """Register the conventional variables of vendors."""
+    """Make a connection to each vendor by the environment variable that usually has its key."""
     connections = shell.client.connections.connect(*providers)
     shell.print_table(connections, ("id", "provider", "secret_ref"))
     for connection in connections:
@@ -86,7 +87,7 @@ def discover(
     shell: ClientOutput,
     connect: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Connect this vendor; repeatable, or `all`.",
             autocompletion=completion.vendors_to_connect,
         ),
@@ -116,7 +117,7 @@ def discover(
 @app.command()
 @service_command
 def test(shell: ClientOutput, connection: Connected) -> None:
-    """Check whether a pointer resolves and the vendor takes the key; costs nothing."""
+    """Check whether the secret exists and the vendor accepts the key; costs nothing."""
     result = shell.client.connections.test(_find_id(shell, connection))
     if shell.as_json:
         shell.print_record(result)
@@ -129,7 +130,7 @@ def test(shell: ClientOutput, connection: Connected) -> None:
 @app.command()
 @existing_command
 def trust(shell: ClientOutput, connection: Connected) -> None:
-    """Allow models that billed more than their reservation under budgets again."""
+    """Let work with a budget use models again that billed more than was reserved for them."""
     shell.print_record(shell.client.connections.trust(_find_id(shell, connection)))
 
 
@@ -140,7 +141,7 @@ def share(
     connection: Connected,
     members: Members = None,
     everyone: Annotated[
-        bool, typer.Option("--all", help="Share it with all accounts, including future accounts.")
+        bool, Option("--all", help="Share it with all accounts, including future accounts.")
     ] = False,
 ) -> None:
     """Share an operator's connection with other accounts, each with its own bill and limits."""
@@ -157,7 +158,7 @@ def unshare(
     shell: ClientOutput,
     connection: Connected,
     member: Annotated[
-        str | None, typer.Option("--with", help="Account that loses access; all by default.")
+        str | None, Option("--with", help="Account that loses access; all by default.")
     ] = None,
 ) -> None:
     """Stop sharing a connection with one account, or with all accounts."""

@@ -1,10 +1,10 @@
-"""`toolkit endpoints`."""
+"""The commands of `toolkit endpoints`."""
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from toolkit.cli import completion
+from toolkit.cli import completion, options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
@@ -19,30 +19,15 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str | None, typer.Argument(help="Name of the endpoint.")] = None,
+    name: Annotated[str | None, Argument(help="Name of the endpoint.")] = None,
     gpu_ids: Annotated[
-        str | None,
-        typer.Option(help="Pool of GPUs, such as ADA_24.", autocompletion=completion.pools),
+        str | None, Option(help="Pool of GPUs, such as ADA_24.", autocompletion=completion.pools)
     ] = None,
-    workers_min: Annotated[
-        int | None, typer.Option(min=0, help="Minimum number of workers.")
-    ] = None,
-    workers_max: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of workers.")
-    ] = None,
-    image: Annotated[str | None, typer.Option(help="Container image to run.")] = None,
-    storage_id: Annotated[
-        str | None,
-        typer.Option(
-            help="Volume to attach.", autocompletion=completion.make_id_completion("storage")
-        ),
-    ] = None,
-    template_id: Annotated[
-        str | None,
-        typer.Option(
-            help="Shared template.", autocompletion=completion.make_id_completion("templates")
-        ),
-    ] = None,
+    workers_min: Annotated[int | None, Option(min=0, help="Minimum number of workers.")] = None,
+    workers_max: Annotated[int | None, Option(min=1, help="Maximum number of workers.")] = None,
+    image: options.Image = None,
+    storage_id: options.StorageId = None,
+    template_id: options.TemplateId = None,
 ) -> None:
     """Create a serverless endpoint."""
     endpoint = shell.client.endpoints.create(

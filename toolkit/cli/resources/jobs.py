@@ -1,20 +1,19 @@
-"""`toolkit jobs`."""
+"""The commands of `toolkit jobs`."""
 
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from toolkit.cli import completion, options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_execution_commands, make_group
-from toolkit.cli.work import print_started, wait_for_work
+from toolkit.cli.work import finish_work
 from toolkit.contract.run_options import WorkOptions
 from toolkit.input_parsing import parse_fields
 
 Kind = Annotated[
-    str,
-    typer.Argument(help="Type of the job, such as image.", autocompletion=completion.kinds_of_job),
+    str, Argument(help="Type of the job, such as image.", autocompletion=completion.kinds_of_job)
 ]
 
 app = make_group(
@@ -30,7 +29,7 @@ def create(
     type: Kind,
     compute_id: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Id (cmp_…) of the compute.",
             autocompletion=completion.make_id_completion("compute"),
         ),
@@ -46,7 +45,5 @@ def create(
     work = shell.client.jobs.create(
         type, compute_id, parse_fields(fields or [], input_file), **run_options
     )
-    if no_wait:
-        print_started(shell, work)
-    else:
-        shell.print_record(wait_for_work(shell, "jobs", work, quiet))
+    if finish_work(shell, "jobs", work, no_wait, quiet):
+        shell.print_record(work)

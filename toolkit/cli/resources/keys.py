@@ -1,8 +1,8 @@
-"""`toolkit keys`."""
+"""The commands of `toolkit keys`."""
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from toolkit.cli import options
 from toolkit.cli.options import Id, default_dir_command, existing_command, read_command
@@ -34,22 +34,20 @@ def show(shell: ClientOutput, id: Id) -> None:
 @default_dir_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str | None, typer.Option(help="Name of the key, such as its purpose.")] = None,
+    name: Annotated[str | None, Option(help="Name of the key, such as its purpose.")] = None,
     scope: Annotated[
         list[options.ScopeWord] | None,
-        typer.Option(help="Scope of the key; repeatable, read and write by default."),
+        Option(help="Scope of the key; repeatable, read and write by default."),
     ] = None,
     max_cost_usd_per_day: Annotated[
         float | None,
-        typer.Option(min=0, help="Maximum cost of work with the key per UTC day, in US dollars."),
+        Option(min=0, help="Maximum cost of work with the key per UTC day, in US dollars."),
     ] = None,
     max_cost_usd: Annotated[
-        float | None,
-        typer.Option(min=0, help="Maximum total cost of work with the key, in US dollars."),
+        float | None, Option(min=0, help="Maximum total cost of work with the key, in US dollars.")
     ] = None,
     expires_in_s: Annotated[
-        int | None,
-        typer.Option(min=1, help="Lifetime of the key in seconds; unlimited by default."),
+        int | None, Option(min=1, help="Lifetime of the key in seconds; unlimited by default.")
     ] = None,
 ) -> None:
     """Make another key; it is shown only once."""
@@ -69,8 +67,7 @@ def rotate(
     shell: ClientOutput,
     id: Id,
     overlap_s: Annotated[
-        int | None,
-        typer.Option(min=0, help="Seconds that the old key stays valid; a day by default."),
+        int | None, Option(min=0, help="Seconds that the old key stays valid; a day by default.")
     ] = None,
 ) -> None:
     """Replace a key by a new key, which is shown only once."""

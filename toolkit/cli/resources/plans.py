@@ -1,4 +1,4 @@
-"""`toolkit plans`."""
+"""The commands of `toolkit plans`."""
 
 from toolkit.cli import options
 from toolkit.cli.options import service_command

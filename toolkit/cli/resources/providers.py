@@ -1,4 +1,4 @@
-"""`toolkit providers`."""
+"""The commands of `toolkit providers`."""
 
 from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput

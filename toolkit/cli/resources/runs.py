@@ -1,15 +1,15 @@
-"""`toolkit runs`, and `toolkit run`."""
+"""The commands of `toolkit runs`, and the command `toolkit run`."""
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from toolkit.cli import options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_execution_commands, make_group
-from toolkit.cli.work import print_started, wait_for_work
+from toolkit.cli.work import finish_work
 from toolkit.contract.run_options import RunOptions
 from toolkit.input_parsing import parse_fields
 
@@ -23,7 +23,7 @@ def run(
     name: options.Name,
     fields: options.Fields = None,
     input_file: options.InputFile = None,
-    save: Annotated[Path | None, typer.Option(help="Write the artifact to this file.")] = None,
+    save: Annotated[Path | None, Option(help="Write the artifact to this file.")] = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
     tag: options.Tags = None,
@@ -35,10 +35,8 @@ def run(
     work = shell.client.runs.create(
         name, parse_fields(fields or [], input_file), tags=tag or None, note=note, **run_options
     )
-    if no_wait:
-        print_started(shell, work)
+    if not finish_work(shell, "runs", work, no_wait, quiet):
         return
-    wait_for_work(shell, "runs", work, quiet)
     if save is not None:
         shell.client.artifacts.get(work.artifact_id).save(save)
     shell.print_json(work.to_dict() if shell.as_json else work.output)

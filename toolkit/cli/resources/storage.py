@@ -1,8 +1,8 @@
-"""`toolkit storage`."""
+"""The commands of `toolkit storage`."""
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
@@ -18,9 +18,9 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str, typer.Argument(help="Name of the volume.")],
-    size_gb: Annotated[int, typer.Argument(min=10, max=4096, help="Gigabytes.")],
-    data_center: Annotated[str | None, typer.Option(help="Data centre, such as EU-RO-1.")] = None,
+    name: Annotated[str, Argument(help="Name of the volume.")],
+    size_gb: Annotated[int, Argument(min=10, max=4096, help="Gigabytes.")],
+    data_center: Annotated[str | None, Option(help="Data centre, such as EU-RO-1.")] = None,
 ) -> None:
     """Rent a network volume."""
     shell.print_record(shell.client.storage.create(name, size_gb, data_center=data_center))

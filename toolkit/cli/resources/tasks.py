@@ -1,16 +1,17 @@
-"""`toolkit tasks`, and `toolkit task`."""
+"""The commands of `toolkit tasks`, and the command `toolkit task`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from toolkit.cli import options
 from toolkit.cli.options import Id, existing_command, service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
 from toolkit.cli.resources.plans import NODE_COLUMNS
-from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
+from toolkit.cli.work import finish_work, make_folder, save_artifacts
 from toolkit.contract.choices import Decision
 from toolkit.input_parsing import load_document, parse_fields
 
@@ -34,9 +35,7 @@ def task(
     shell: ClientOutput,
     objective: Annotated[
         str | None,
-        typer.Argument(
-            help="Objective, in plain words; with --plan, by default the plan's objective."
-        ),
+        Argument(help="Objective, in plain words; with --plan, by default the plan's objective."),
     ] = None,
     max_cost_usd: options.MaxCost = None,
     optimize_for: options.Optimize = None,
@@ -45,13 +44,13 @@ def task(
     planner: options.Planner = None,
     plan_file: Annotated[
         Path | None,
-        typer.Option("--plan", help="Run this plan as it is: JSON or YAML, as plans show prints."),
+        Option("--plan", help="Run this plan as it is: JSON or YAML, as plans show prints."),
     ] = None,
     review: options.Review = None,
     plan_only: Annotated[
-        bool, typer.Option("--plan-only", help="Show the plan, and execute nothing.")
+        bool, Option("--plan-only", help="Show the plan, and execute nothing.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the artifacts.")] = Path("."),
+    out: Annotated[Path, Option(help="Folder for the artifacts.")] = Path("."),
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
     tag: options.Tags = None,
@@ -80,10 +79,8 @@ def task(
         tags=tag or None,
         note=note,
     )
-    if no_wait:
-        print_started(shell, work)
+    if not finish_work(shell, "tasks", work, no_wait, quiet):
         return
-    wait_for_work(shell, "tasks", work, quiet)
     paths = save_artifacts(shell, work.record.artifact_ids, out)
     if shell.as_json:
         shell.print_json({**work.to_dict(), "paths": paths})
@@ -107,7 +104,7 @@ app.command("create")(task)
 def resume(
     shell: ClientOutput,
     id: Id,
-    answer: Annotated[str | None, typer.Option(help="Answer to the question of the task.")] = None,
+    answer: Annotated[str | None, Option(help="Answer to the question of the task.")] = None,
 ) -> None:
     """Return a blocked task to planning, after the cause of the block is gone."""
     shell.print_record(shell.client.tasks.resume(id, answer))
@@ -118,22 +115,18 @@ def resume(
 def review(
     shell: ClientOutput,
     id: Id,
-    decision: Annotated[Decision, typer.Argument(help="The verdict.")],
-    issue: Annotated[
-        list[str] | None, typer.Option(help="Fault of the results; repeatable.")
-    ] = None,
-    score: Annotated[float | None, typer.Option(min=0, max=1, help="Overall.")] = None,
+    decision: Annotated[Decision, Argument(help="The verdict.")],
+    issue: Annotated[list[str] | None, Option(help="Fault of the results; repeatable.")] = None,
+    score: Annotated[float | None, Option(min=0, max=1, help="Overall.")] = None,
     attempt: Annotated[
-        int | None, typer.Option(min=1, help="Number of the attempt under review, from 1.")
+        int | None, Option(min=1, help="Number of the attempt under review, from 1.")
     ] = None,
     node_id: Annotated[
-        str | None, typer.Option(help="Node that a retry runs again; the last node by default.")
+        str | None, Option(help="Node that a retry runs again; the last node by default.")
     ] = None,
     fields: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="Input of that node that a retry changes: name=value; repeatable."
-        ),
+        Option("--set", help="Input of that node that a retry changes: name=value; repeatable."),
     ] = None,
 ) -> None:
     """Judge an ended task, in place of the reviewer."""

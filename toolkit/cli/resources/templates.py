@@ -1,8 +1,8 @@
-"""`toolkit templates`."""
+"""The commands of `toolkit templates`."""
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
@@ -18,11 +18,9 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str, typer.Argument(help="Name of the template.")],
-    image: Annotated[str, typer.Argument(help="The container.")],
-    pods: Annotated[
-        bool, typer.Option("--pods", help="Make it for pods, not for endpoints.")
-    ] = False,
+    name: Annotated[str, Argument(help="Name of the template.")],
+    image: Annotated[str, Argument(help="The container.")],
+    pods: Annotated[bool, Option("--pods", help="Make it for pods, not for endpoints.")] = False,
 ) -> None:
     """Make a template to share between endpoints, or between pods."""
     shell.print_record(shell.client.templates.create(name, image, serverless=not pods))

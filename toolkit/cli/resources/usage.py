@@ -1,8 +1,8 @@
-"""`toolkit usage`."""
+"""The commands of `toolkit usage`."""
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from toolkit.cli import options
 from toolkit.cli.options import read_command
@@ -21,13 +21,13 @@ def list_them(
     shell: ClientOutput,
     by: Annotated[
         list[options.UsageWord] | None,
-        typer.Option(
+        Option(
             help="Field that groups the lines; repeatable. `account` selects all work"
             " by your own connections, of any account."
         ),
     ] = None,
-    first: Annotated[str | None, typer.Option(help="First day, such as 2026-11-01.")] = None,
-    last: Annotated[str | None, typer.Option(help="Last day.")] = None,
+    first: Annotated[str | None, Option(help="First day, such as 2026-11-01.")] = None,
+    last: Annotated[str | None, Option(help="Last day.")] = None,
 ) -> None:
     """Show the total usage, of the last 30 days by default."""
     groups = by or ["day", "capability", "provider"]

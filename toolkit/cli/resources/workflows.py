@@ -1,15 +1,15 @@
-"""`toolkit workflows`."""
+"""The commands of `toolkit workflows`."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from toolkit.cli import completion, options
 from toolkit.cli.options import Id, existing_command, service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
-from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
+from toolkit.cli.work import finish_work, make_folder, save_artifacts
 from toolkit.input_parsing import check_workflow_ids, load_document, parse_fields
 
 NODE_COLUMNS = ("id", "capability", "status", "provider", "cost_usd", "retry_count", "artifact_id")
@@ -25,9 +25,9 @@ add_resource_commands(
 def run(
     shell: ClientOutput,
     file: Annotated[
-        Path, typer.Argument(help="Workflow as YAML or JSON, in the form of POST /v1/workflows.")
+        Path, Argument(help="Workflow as YAML or JSON, in the form of POST /v1/workflows.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Save its artifacts to this folder.")] = None,
+    out: Annotated[Path | None, Option(help="Save its artifacts to this folder.")] = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
     tag: options.Tags = None,
@@ -40,8 +40,9 @@ def run(
     annotations = {"tags": tag or None, "note": note}  # these replace the values of the file
     body |= {name: value for name, value in annotations.items() if value is not None}
     work = shell.client.workflows.create(body)
-    _finish_work(shell, work, no_wait, quiet)
-    if out is not None and not no_wait:
+    if not _finish_work(shell, work, no_wait, quiet):
+        return
+    if out is not None:
         for path in save_artifacts(shell, work.record.sink_artifact_ids, out):
             shell.print_note(path)
 
@@ -63,16 +64,12 @@ def retry(
 def fork(
     shell: ClientOutput,
     id: Id,
-    from_node: Annotated[
-        str, typer.Argument(help="Node to run again.", autocompletion=completion.nodes)
-    ],
+    from_node: Annotated[str, Argument(help="Node to run again.", autocompletion=completion.nodes)],
     fields: Annotated[
-        list[str] | None,
-        typer.Argument(help="Changed input of that node: name=value, or name:=JSON."),
+        list[str] | None, Argument(help="Changed input of that node: name=value, or name:=JSON.")
     ] = None,
     overrides: Annotated[
-        Path | None,
-        typer.Option(help="JSON or YAML file of changed input, by node id."),
+        Path | None, Option(help="JSON or YAML file of changed input, by node id.")
     ] = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
@@ -84,8 +81,8 @@ def fork(
     _finish_work(shell, shell.client.workflows.fork(id, from_node, differing), no_wait, quiet)
 
 
-def _finish_work(shell: ClientOutput, work: Any, no_wait: bool, quiet: bool) -> None:
-    if no_wait:
-        print_started(shell, work)
-    else:
-        shell.print_record(wait_for_work(shell, "workflows", work, quiet), "nodes", NODE_COLUMNS)
+def _finish_work(shell: ClientOutput, work: Any, no_wait: bool, quiet: bool) -> bool:
+    is_completed = finish_work(shell, "workflows", work, no_wait, quiet)
+    if is_completed:
+        shell.print_record(work, "nodes", NODE_COLUMNS)
+    return is_completed

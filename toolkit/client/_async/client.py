@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import httpx
 
-from toolkit.client._areas import Area
 from toolkit.client._async.http import AsyncHttpClient
-from toolkit.client._client_base import ClientBase
+from toolkit.client._client_base import Area, ClientBase
 from toolkit.client._options import check_arguments
 from toolkit.client._replies import AsyncReply
 from toolkit.client._tools import ToolArgument
@@ -18,6 +17,7 @@ from toolkit.client._wire.messages import LONG_POLL_S, make_page_query
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.client._wire.twin_clients import AsyncTwinClient
 from toolkit.contract.errors import build_not_found
+from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.run_options import RunOptions
 from toolkit.profiles.resolution import resolve_access
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.account import AsyncAccounts
     from toolkit.client._async.resources.agents import AsyncAgents
     from toolkit.client._async.resources.api_keys import AsyncApiKeys
-    from toolkit.client._async.resources.artifacts import AsyncArtifacts
+    from toolkit.client._async.resources.artifacts import AsyncArtifact, AsyncArtifacts
     from toolkit.client._async.resources.billing import AsyncBillings
     from toolkit.client._async.resources.capabilities import AsyncCapabilities
     from toolkit.client._async.resources.catalog import AsyncCatalog
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.connections import AsyncConnections
     from toolkit.client._async.resources.endpoints import AsyncEndpoints
     from toolkit.client._async.resources.jobs import AsyncExecution, AsyncJobs
+    from toolkit.client._async.resources.maps import AsyncMaps
     from toolkit.client._async.resources.plans import AsyncPlans
     from toolkit.client._async.resources.providers import AsyncProviders
-    from toolkit.client._async.resources.runs import AsyncRuns
+    from toolkit.client._async.resources.runs import AsyncRun, AsyncRuns
     from toolkit.client._async.resources.storage import AsyncStorages
     from toolkit.client._async.resources.tasks import AsyncTask, AsyncTasks
     from toolkit.client._async.resources.templates import AsyncTemplates
@@ -93,36 +94,31 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
     _http: AsyncHttpClient
     _channel_kind = "AsyncLoopChannel"
 
-    account: "Area[AsyncAccounts]" = Area("AsyncAccounts", "The account, and the key that is used.")
-    api_keys: "Area[AsyncApiKeys]" = Area("AsyncApiKeys", "The keys of the account.")
-    providers: "Area[AsyncProviders]" = Area("AsyncProviders", "The vendor catalogue.")
-    connections: "Area[AsyncConnections]" = Area(
-        "AsyncConnections", "Pointers to the keys of vendors."
-    )
+    account: "Area[AsyncAccounts]" = Area("The account, and the key that is used.")
+    api_keys: "Area[AsyncApiKeys]" = Area("The keys of the account.")
+    providers: "Area[AsyncProviders]" = Area("The vendor catalogue.")
+    connections: "Area[AsyncConnections]" = Area("Pointers to the keys of vendors.")
     capabilities: "Area[AsyncCapabilities]" = Area(
-        "AsyncCapabilities", "The capabilities, with the schemas of input and output."
+        "The capabilities, with the schemas of input and output."
     )
-    runs: "Area[AsyncRuns]" = Area("AsyncRuns", "Single capabilities, each executed once.")
-    jobs: "Area[AsyncJobs]" = Area("AsyncJobs", "The jobs, each of which executes a capability.")
-    workflows: "Area[AsyncWorkflows]" = Area("AsyncWorkflows", "Graphs of capabilities.")
-    tasks: "Area[AsyncTasks]" = Area(
-        "AsyncTasks", "Objectives that are planned, executed and reviewed."
-    )
-    plans: "Area[AsyncPlans]" = Area("AsyncPlans", "The plans of tasks.")
-    endpoints: "Area[AsyncEndpoints]" = Area("AsyncEndpoints", "Serverless GPU endpoints.")
-    compute: "Area[AsyncComputes]" = Area("AsyncComputes", "GPU pods.")
-    storage: "Area[AsyncStorages]" = Area("AsyncStorages", "Network volumes.")
-    templates: "Area[AsyncTemplates]" = Area(
-        "AsyncTemplates", "Containers that endpoints or pods run."
-    )
+    runs: "Area[AsyncRuns]" = Area("Single capabilities, each executed once.")
+    jobs: "Area[AsyncJobs]" = Area("The jobs, each of which executes a capability.")
+    maps: "Area[AsyncMaps]" = Area("Tables, each row of which is a job.")
+    workflows: "Area[AsyncWorkflows]" = Area("Graphs of capabilities.")
+    tasks: "Area[AsyncTasks]" = Area("Objectives that are planned, executed and reviewed.")
+    plans: "Area[AsyncPlans]" = Area("The plans of tasks.")
+    endpoints: "Area[AsyncEndpoints]" = Area("Serverless GPU endpoints.")
+    compute: "Area[AsyncComputes]" = Area("GPU pods.")
+    storage: "Area[AsyncStorages]" = Area("Network volumes.")
+    templates: "Area[AsyncTemplates]" = Area("Containers that endpoints or pods run.")
     catalog: "Area[AsyncCatalog]" = Area(
-        "AsyncCatalog", "The GPUs and models that vendors offer, with list prices."
+        "The GPUs and models that vendors offer, with list prices."
     )
-    agents: "Area[AsyncAgents]" = Area("AsyncAgents", "Named objectives with parameters.")
-    usage: "Area[AsyncUsage]" = Area("AsyncUsage", "The usage, and its cost.")
-    billing: "Area[AsyncBillings]" = Area("AsyncBillings", "The bills of each vendor.")
+    agents: "Area[AsyncAgents]" = Area("Named objectives with parameters.")
+    usage: "Area[AsyncUsage]" = Area("The usage, and its cost.")
+    billing: "Area[AsyncBillings]" = Area("The bills of each vendor.")
     artifacts: "Area[AsyncArtifacts]" = Area(
-        "AsyncArtifacts", "The artifacts that work has made or that were uploaded for it."
+        "The artifacts that work has made or that were uploaded for it."
     )
 
     def __init__(
@@ -157,7 +153,7 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         a: "str | AsyncExecution[Any] | AsyncWorkflowRun | AsyncTask",
         b: "str | AsyncExecution[Any] | AsyncWorkflowRun | AsyncTask",
     ) -> "WorkComparison":
-        """Compare two runs, two workflows or two tasks: input, route, text, cost and time.
+        """Compare two runs, jobs, workflows or tasks: input, route, text, cost and time.
 
         For a task, this compares the delivered workflow, or the last one.
 
@@ -226,7 +222,10 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
                 over = status in FINAL_STATUSES and not await area.events(resource_id, after)
 
     async def info(self) -> "ClientInfo":
-        """Return where this client is: sandbox or live, folder or server, account, money spent."""
+        """Return facts about this client: sandbox or live, place, account and money spent.
+
+        The money is None if the key lacks the scope `read`.
+        """
         from datetime import UTC, datetime
 
         from toolkit.client._client_info import ClientInfo
@@ -247,7 +246,10 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         )
 
     async def _sum_own_costs(self) -> float:
-        """Return the total cost of the work that this client has started."""
+        """Return the total cost in USD of the work that this client has started.
+
+        Of each kind (runs, jobs, workflows, tasks), only the newest 2,000 count.
+        """
         spent = 0.0
         for resource, ids in self._http.started.items():
             pending, cursor = set(ids), None
@@ -300,6 +302,40 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
             parts.append(await run.vectors)
         return align_vectors(listed, batches, parts)
 
+    async def transcribe(
+        self,
+        audio: "AsyncArtifact | bytes | str | Path",
+        *,
+        language: str | None = None,
+        prompt: str = "",
+        **options: Unpack[RunOptions],
+    ) -> "AsyncRun":
+        """Transcribe audio by a run of `speech.transcribe`, and wait for it.
+
+        Args:
+            audio: an MP3, M4A or WAV: its artifact or the artifact's id, its bytes, or its path.
+            language: ISO 639-1 code of the spoken language; detected by default.
+            prompt: names and terms that may occur, for models that take them.
+            **options: options of the run.
+
+        Returns:
+            the run, with `text` and `segments`.
+
+        Raises:
+            RequestError: as for a run.
+            WorkError: the run failed.
+        """
+        if isinstance(audio, str) and is_id(audio, Prefix.ARTIFACT):
+            audio_id = audio
+        elif isinstance(audio, bytes | str | Path):
+            audio_id = (await self.artifacts.upload(audio)).id
+        else:
+            audio_id = audio.id
+        fields = {"audio": audio_id, "language": language, "prompt": prompt}
+        chosen: RunOptions = {"cache": True, **options}
+        run = await self.runs.create("speech.transcribe", fields, **chosen)
+        return await run.wait(progress=False)
+
     async def conversation(
         self,
         name: str | None = None,
@@ -319,7 +355,7 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
             system: standing instructions.
             tools: annotated Python functions that the model may call, or descriptions of tools.
             max_turns: maximum runs for one message, because answers of your functions lead to
-                further runs. By default no function is called by itself.
+                further runs. By default your functions are not called.
             **options: options of every run.
         """
         from toolkit.client._async.conversation import AsyncConversation
@@ -337,7 +373,7 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         return made
 
     async def health(self) -> "Health":
-        """Check whether the service is there, and how busy; does not wait for an absent service."""
+        """Return the state and the load of the service; fail at once if it cannot be reached."""
         from toolkit.contract.health import Health
 
         return await self._http.request_record(Health, "GET", "/health", max_wait_s=0.0)
@@ -362,7 +398,7 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         return await self._http.request_json(path, params=params, max_wait_s=max_wait_s)
 
     async def aclose(self) -> None:
-        """Close the connections; work under way on the service continues."""
+        """Close the connections, and the embedded engine if any; work on a server continues."""
         await self._http.aclose()
         if self._on_close is not None:
             self._on_close()

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._feeds import AsyncMailbox, AsyncReader
 from toolkit.client._following import Change, FollowerState, FollowingState, may_end
-from toolkit.contract.events import Event, TextDelta
+from toolkit.contract.events import Event, PieceKind, TextDelta
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.workflows import WorkflowRecord
 
@@ -20,7 +20,7 @@ LAST_CHECK_S = 15.0
 
 
 class AsyncFollower(FollowerState):
-    """A reader of some work for all its followers of one client, as long as there are any.
+    """The one reader of changes of some work for all followers in a client; ends with the last.
 
     Requests are repeated while the service is away, and go on after the last event. Work that was
     resumed, by any client, is noticed while a follower stays beyond its end.
@@ -35,7 +35,7 @@ class AsyncFollower(FollowerState):
         self._path = path
 
     async def join(self, following: "AsyncFollowing", after: int) -> Sequence[Change]:
-        """Add a follower, and return the changes that it has missed by then."""
+        """Add a follower; return the changes that it missed, if a reader already runs."""
         if not self._enter(following, after, self._read):
             return ()
         backlog = await self.read_missed(after)
@@ -43,12 +43,12 @@ class AsyncFollower(FollowerState):
         return backlog
 
     async def read_missed(self, after: int) -> Sequence[Change]:
-        """Read the events above a number, and the record."""
+        """Read the events numbered above `after`, and then the record of the work."""
         events = await self._http.request_events(self._path, after, 0)
         return [*events, await self._http.request_record(self._model, "GET", self._path)]
 
     async def _read(self, turn: int) -> None:
-        """Read until no follower is left, or another reader has the turn."""
+        """Read until no follower is left, or another reader replaces this; report errors to all."""
         pause_s, is_over = FIRST_CHECK_S, False
         try:
             while self._has_turn(turn, is_over=is_over):
@@ -66,7 +66,7 @@ class AsyncFollower(FollowerState):
             self._fail(turn, error)
 
     async def _read_list(self, turn: int, wait_s: int) -> bool:
-        """Read new events, waiting up to `wait_s` seconds for the first; return if work is over."""
+        """Read and report new events, waiting up to `wait_s` s; return whether the work is over."""
         self._begin_record(turn)
         events, record = await self._http.request_progress(
             self._model, self._path, self._after, wait_s, may_end
@@ -75,7 +75,7 @@ class AsyncFollower(FollowerState):
         return record is not None and await self._tell_record(turn, record, events)
 
     async def _read_stream(self, turn: int) -> bool:
-        """Read events and texts for a while; return True if the work is over."""
+        """Read and report events and texts for about 10 s; return True if the work is over."""
         if await self._read_list(turn, 0):
             return True
         until = time.monotonic() + WINDOW_S
@@ -119,7 +119,7 @@ class AsyncFollower(FollowerState):
 class AsyncFollowing(FollowingState):
     """The changes of some work for one follower, in batches, until the work is over.
 
-    A caller that stops early closes it, which any thread may do; a `with` block does. A task's
+    A caller that stops early must call `close`, from any thread, or use a `with` block. A task's
     changes include those of its workflows: each workflow is reported to its end before the task.
     """
 
@@ -134,18 +134,20 @@ class AsyncFollowing(FollowingState):
         path: str,
         after: int = 0,
         *,
-        texts: bool = False,
+        kinds: Sequence[PieceKind] = (),
         beyond_end: bool = False,
     ) -> None:
         # All followers of the same work by one client share its reader.
         follower = http.shared.get(path)
         if not isinstance(follower, AsyncFollower):
             follower = http.shared[path] = AsyncFollower(http, model, path)
-        super().__init__(follower, AsyncMailbox[Change](), after, texts, beyond_end)
+        super().__init__(follower, AsyncMailbox[Change](), after, kinds, beyond_end)
         self._http = http
 
     async def take(self, timeout_s: float | None = None) -> list[Change]:
         """Return the changes since the last call, waiting for the first of them.
+
+        The list is empty after the timeout, and once all changes have been returned.
 
         Args:
             timeout_s: maximum seconds to wait. Default: None, no limit.
@@ -182,12 +184,15 @@ class AsyncFollowing(FollowingState):
         return new_changes
 
     async def _pass_on(self, changes: Sequence[Change]) -> list[Change]:
-        """Return the changes that are new to the follower, up to the start of a workflow."""
+        """Return the changes that are new to the follower, up to the start of a task's workflow.
+
+        The changes of that workflow come next.
+        """
         new_changes, workflow_id = self._choose_new(changes)
         if workflow_id is not None:
             path = f"/workflows/{workflow_id}"
             new_changes.append(await self._http.request_record(WorkflowRecord, "GET", path))
-            self._below = AsyncFollowing(self._http, WorkflowRecord, path, texts=self.texts)
+            self._below = AsyncFollowing(self._http, WorkflowRecord, path, kinds=self.kinds)
         return new_changes
 
     async def __aiter__(self) -> AsyncIterator[list[Change]]:

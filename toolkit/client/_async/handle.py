@@ -1,4 +1,4 @@
-"""Handles: a resource, and the methods that all handles have."""
+"""Handles: records of the service with methods, such as `refresh`, `wait` and `delete`."""
 
 import time
 from collections.abc import Generator, Sequence
@@ -8,25 +8,26 @@ from pydantic import BaseModel
 
 from toolkit.client._async.follower import AsyncFollowing
 from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._collections import RecordList
 from toolkit.client._following import wake_follower
-from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import RecordView
 from toolkit.client._wait_interruption import explain_interrupts
 from toolkit.client._wire.messages import LONG_POLL_S, make_annotation
 from toolkit.client._work_views import AnnotatedView, WorkView
 from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
-from toolkit.contract.events import Event
+from toolkit.contract.events import Event, PieceKind
+from toolkit.contract.maps import MapRecord
 from toolkit.contract.runs import Run
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.display.progress import ProgressMode
 
 R = TypeVar("R", bound=BaseModel)
-A = TypeVar("A", Run, Task, WorkflowRecord)
+A = TypeVar("A", MapRecord, Run, Task, WorkflowRecord)
 
 
 class AsyncHandle(RecordView[R]):
-    """A resource that can be read again."""
+    """A record of the service with methods; `refresh` reads it again."""
 
     resource = ""
     record_type: type[Any]
@@ -42,7 +43,7 @@ class AsyncHandle(RecordView[R]):
         return f"/{self.resource}/{self.id}"
 
     async def refresh(self) -> Self:
-        """Read the resource again."""
+        """Read the record again, and return this same handle with the new record."""
         return await self._call("GET")
 
     async def _call(self, method: str, what: str = "", **options: Any) -> Self:
@@ -58,7 +59,7 @@ class AsyncDeletable(AsyncHandle[R]):
     """A resource that can be deleted."""
 
     async def delete(self) -> Self:
-        """Delete it; a vendor's resource behind it is deleted as well and no longer billed.
+        """Delete the record; a vendor's resource behind it is deleted, too, and no longer billed.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` if it is in use, or if the vendor failed.
@@ -70,12 +71,16 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
     """Work that can be waited for and cancelled."""
 
     async def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
+        """Read the events after number `after`, waiting up to `wait_s` seconds for the first."""
         events = await self._http.request_events(self.path, after, wait_s)
         return RecordList(events, "events")
 
     def follow(
-        self, after: int = 0, *, texts: bool = False, beyond_end: bool = False
+        self,
+        after: int = 0,
+        *,
+        texts: bool | Sequence[PieceKind] = False,
+        beyond_end: bool = False,
     ) -> AsyncFollowing:
         """Follow the work: iterate over batches of changes until its end.
 
@@ -84,11 +89,13 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
 
         Args:
             after: number of the last known event.
-            texts: whether changes include the texts of all nodes while they are written.
+            texts: True to include the texts of all nodes while they are written, or the kinds of
+                pieces to include: `text`, `reasoning`, `tool_call`.
             beyond_end: whether to go on after the end, because the work may be resumed.
         """
+        kinds: Sequence[PieceKind] = ("text",) if texts is True else texts or ()
         return AsyncFollowing(
-            self._http, self.record_type, self.path, after, texts=texts, beyond_end=beyond_end
+            self._http, self.record_type, self.path, after, kinds=kinds, beyond_end=beyond_end
         )
 
     async def wait(
@@ -130,7 +137,10 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
         return self._raise_if_failed() if check else self
 
     async def _await_end(self, deadline: float | None) -> None:
-        """Wait for its end, or a deadline by the monotonic clock, without reading events."""
+        """Wait for the work's end, or for a deadline by the monotonic clock, without a display.
+
+        Events are read only if a proxy drops the header that asks the service to wait.
+        """
         # Ended work may have been resumed; and without any time left, one request is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             await self._call("GET", deadline=deadline)
@@ -149,7 +159,7 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
                     self._last_event = event.n
 
     async def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
-        """Follow it and show its progress, until its end or a deadline by the monotonic clock."""
+        """Follow the work and show its progress, until its end or a monotonic deadline."""
         from toolkit.display.progress.progress_display import ProgressDisplay
 
         if self.done or (deadline is not None and deadline <= time.monotonic()):
@@ -160,7 +170,7 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
         after = 0 if display.needs_past else self._last_event
         is_over = False
         try:
-            async with self.follow(after, texts=display.shows_texts) as following:
+            async with self.follow(after, texts=display.piece_kinds) as following:
                 while not is_over and not following.is_over:
                     left_s = None if deadline is None else deadline - time.monotonic()
                     if left_s is not None and left_s <= 0:
@@ -184,7 +194,7 @@ class AsyncAnnotated(AnnotatedView[A], AsyncWaitable[A]):
     """Work with tags and a note."""
 
     async def annotate(self, *, tags: Sequence[str] | None = None, note: str | None = None) -> Self:
-        """Replace the tags or the note in any state; an omitted value does not change.
+        """Replace the tags or the note of work in any state; an omitted value does not change.
 
         Args:
             tags: new tags; `[]` removes all tags.

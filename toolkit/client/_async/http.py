@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -30,6 +30,8 @@ from toolkit.profiles.resolution import ServerAccess
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from toolkit.client._collections import Collection
+    from toolkit.client._record_view import RecordView
     from toolkit.client._replies import AsyncReply
     from toolkit.client._wire.operations import EngineAnswer, OperationChannel
     from toolkit.contract.events import Event, TextDelta
@@ -41,12 +43,13 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="BaseModel")
 V = TypeVar("V")
+W = TypeVar("W", bound="RecordView[Any]")
 # A long poll keeps its connection; with httpx's own limit of 100, other requests would wait.
 CONNECTION_LIMITS = httpx.Limits(max_connections=1_000, max_keepalive_connections=100)
 
 
 class AsyncHttpClient(ClientState):
-    """The HTTP client below the client: the only place that sends requests."""
+    """The sender of all requests of a client, by HTTP or to an engine in this process."""
 
     channel: "AsyncChannel | None"
 
@@ -87,7 +90,7 @@ class AsyncHttpClient(ClientState):
         deadline: float | None = None,
         **options: Any,
     ) -> httpx.Response:
-        """Send a request, again if it could not be served and repeating it is safe.
+        """Send a request by HTTP, and repeat it after a failure if that is safe.
 
         The options are those of `_build_request` and `_make_retries`.
 
@@ -142,7 +145,7 @@ class AsyncHttpClient(ClientState):
     async def _ask(
         self, method: str, path: str, *, is_last: "EventTest | None" = None, **options: Any
     ) -> "HttpAnswer | EngineAnswer":
-        """Request an operation, of the engine in this process or over HTTP."""
+        """Request an operation from the engine in this process if there is one, else over HTTP."""
         if self.channel is not None:
             from toolkit.client._wire.operations import EngineAnswer
 
@@ -155,20 +158,23 @@ class AsyncHttpClient(ClientState):
         return (await self._ask("GET", path, **options)).parse_data()
 
     async def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
-        """Send a request and return the record that its envelope holds."""
+        """Send a request and return the record in the answer."""
         return (await self._ask(method, path, **options)).parse_record(model)
 
     async def request_view(
         self, view: Callable[[R], V], model: type[R], method: str, path: str, **options: Any
     ) -> V:
-        """Send a request and return a view of the record that its envelope holds."""
+        """Send a request and return the result of `view` for the record in the answer."""
         return view(await self.request_record(model, method, path, **options))
 
     async def request_list(
-        self, wrap: Callable[[Sequence[R]], V], model: type[R], path: str, **options: Any
-    ) -> V:
-        """Read a list that comes as one page, and return a collection of its records."""
-        return wrap((await self.request_page(model, path, **options)).records)
+        self, view: Callable[[R], W], kind: str, model: type[R], path: str, **options: Any
+    ) -> "Collection[W]":
+        """Read a list that comes as one page, and return a collection of views of its records."""
+        from toolkit.client._collections import Collection
+
+        page = await self.request_page(model, path, **options)
+        return Collection([view(record) for record in page.records], kind)
 
     async def request_page(
         self,
@@ -177,7 +183,7 @@ class AsyncHttpClient(ClientState):
         params: Mapping[str, str | int] | None = None,
         **options: Any,
     ) -> RecordPage[R]:
-        """Read a page of records."""
+        """Read one page of a list, with the records as instances of a model."""
         return (await self._ask("GET", path, params=params, **options)).parse_page(model)
 
     async def _ask_events(
@@ -189,7 +195,7 @@ class AsyncHttpClient(ClientState):
     async def request_events(
         self, path: str, after: int, wait_s: int, deadline: float | None = None
     ) -> "list[Event]":
-        """Read a resource's events above `after`, held up to `wait_s` seconds for the first."""
+        """Read a resource's events above number `after`, waiting up to `wait_s` s for the first."""
         from toolkit.contract.events import Event
 
         answer = await self._ask_events(path, after, wait_s, deadline=deadline)
@@ -209,7 +215,9 @@ class AsyncHttpClient(ClientState):
     async def request_progress(
         self, model: type[R], path: str, after: int, wait_s: int, is_last: "EventTest"
     ) -> "tuple[list[Event], R | None]":
-        """Read the events of some work as they come, and the work itself once it may be over.
+        """Read the next events of some work, waiting up to `wait_s` seconds, and then the work.
+
+        The work is not read, and None, if these events show that it is not over.
 
         Args:
             is_last: function that checks whether the work may be over after some events.
@@ -231,7 +239,9 @@ class AsyncHttpClient(ClientState):
         deadline: float | None = None,
         begin: Callable[[], None] | None = None,
     ) -> "AsyncGenerator[Event | TextDelta]":
-        """Yield a resource's events above `after`, and its texts as they are written.
+        """Yield a resource's events numbered above `after`, and its texts as they are written.
+
+        This ends with the resource's stream, or at the deadline.
 
         A stream that breaks goes on after its last event, and repeats unfinished texts.
 
@@ -287,7 +297,7 @@ class AsyncHttpClient(ClientState):
             await self._await_retry(failed, delay_s, deadline)
 
     async def request_bytes(self, path: str, span: tuple[int, int | None] = (0, None)) -> bytes:
-        """Read bytes: all, or those from the first number up to, but not including, the second."""
+        """Read the bytes at a path: all, or from the start of `span` to before its end."""
         if self.channel is not None:
             return (await self._call(self.channel, "GET", path, span=span)).content
         start, end = span
@@ -312,7 +322,7 @@ class AsyncHttpClient(ClientState):
         return data
 
     async def _get_link(self, link: str, headers: Mapping[str, str]) -> httpx.Response:
-        """Send a request for bytes to their storage, which gets neither key nor cookies.
+        """Read bytes from object storage by a signed URL, without sending the API key or cookies.
 
         Raises:
             ServiceError: `UNAVAILABLE`.

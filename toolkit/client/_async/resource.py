@@ -6,12 +6,12 @@ from typing import Any, Generic, TypeVar, Unpack
 from toolkit.client._async.handle import AsyncHandle, AsyncWaitable
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._async.paging import AsyncListSource, AsyncPagedCollection
+from toolkit.client._collections import RecordList
 from toolkit.client._following import wake_follower
-from toolkit.client._record_list import RecordList
+from toolkit.client._options import WorkFilters, document_filters, make_list_query
 from toolkit.client._replies import AsyncReply
 from toolkit.client._resource_calls import AnnotatedCalls, ResourceCalls, WorkCalls
 from toolkit.client._unknown_ids import WORK_RESOURCES, explain_unknown_id
-from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
 from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
 
@@ -62,7 +62,7 @@ class AsyncResource(ResourceCalls[AsyncReply[H]], Generic[H]):
         return handle
 
     async def get(self, id: str) -> H:
-        """Read one.
+        """Read the record with this id.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -73,10 +73,10 @@ class AsyncResource(ResourceCalls[AsyncReply[H]], Generic[H]):
             raise explain_unknown_id(error, self._name, id, self._known_ids) from None
 
     def list(self, limit: int | None = None) -> AsyncPagedCollection[H]:
-        """List them, newest first; further pages are read as they are needed.
+        """List the records, newest first; further pages are read as they are needed.
 
         Args:
-            limit: greatest number of records; None for all.
+            limit: maximum number of records. Default: None, all records.
         """
         return self._list_records({}, limit)
 
@@ -89,7 +89,7 @@ class AsyncResource(ResourceCalls[AsyncReply[H]], Generic[H]):
         return AsyncListSource(self._http, self.handle, self._wrap, filters, self._is_paged)
 
     def __aiter__(self) -> AsyncIterator[H]:
-        """Iterate over all of them, newest first, and keep none in memory."""
+        """Iterate over all records, newest first, and keep none in memory."""
         return self._make_source({}).__aiter__()
 
 
@@ -97,7 +97,7 @@ class AsyncWorkResource(WorkCalls[AsyncReply[H]], AsyncResource[H]):
     """A resource of work that has events and can be cancelled."""
 
     async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """Read the events of some work, numbered above `after`."""
+        """Read the events of work above number `after`, waiting up to `wait_s` s for the first."""
         path = f"/{self.handle.resource}/{id}"
         return RecordList(await self._http.request_events(path, after, wait_s), "events")
 
@@ -109,7 +109,7 @@ class AsyncAnnotatedResource(AnnotatedCalls[AsyncReply[W]], AsyncWorkResource[W]
     def list(
         self, limit: int | None = None, **filters: Unpack[WorkFilters]
     ) -> AsyncPagedCollection[W]:
-        """List them, newest first: all records, or the records that match every filter.
+        """List the work, newest first: all records, or the records that match every filter.
 
         Further pages are read as they are needed.
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import httpx
 
-from toolkit.client._areas import Area
-from toolkit.client._client_base import ClientBase
+from toolkit.client._client_base import Area, ClientBase
 from toolkit.client._options import check_arguments
 from toolkit.client._replies import Reply
 from toolkit.client._sync.http import HttpClient
@@ -19,6 +18,7 @@ from toolkit.client._wire.messages import LONG_POLL_S, make_page_query
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.client._wire.twin_clients import TwinClient
 from toolkit.contract.errors import build_not_found
+from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.run_options import RunOptions
 from toolkit.profiles.resolution import resolve_access
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.account import Accounts
     from toolkit.client._sync.resources.agents import Agents
     from toolkit.client._sync.resources.api_keys import ApiKeys
-    from toolkit.client._sync.resources.artifacts import Artifacts
+    from toolkit.client._sync.resources.artifacts import Artifact, Artifacts
     from toolkit.client._sync.resources.billing import Billings
     from toolkit.client._sync.resources.capabilities import Capabilities
     from toolkit.client._sync.resources.catalog import Catalog
@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.connections import Connections
     from toolkit.client._sync.resources.endpoints import Endpoints
     from toolkit.client._sync.resources.jobs import Execution, Jobs
+    from toolkit.client._sync.resources.maps import Maps
     from toolkit.client._sync.resources.plans import Plans
     from toolkit.client._sync.resources.providers import Providers
-    from toolkit.client._sync.resources.runs import Runs
+    from toolkit.client._sync.resources.runs import Run, Runs
     from toolkit.client._sync.resources.storage import Storages
     from toolkit.client._sync.resources.tasks import Task, Tasks
     from toolkit.client._sync.resources.templates import Templates
@@ -94,30 +95,29 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
     _http: HttpClient
     _channel_kind = "LoopChannel"
 
-    account: "Area[Accounts]" = Area("Accounts", "The account, and the key that is used.")
-    api_keys: "Area[ApiKeys]" = Area("ApiKeys", "The keys of the account.")
-    providers: "Area[Providers]" = Area("Providers", "The vendor catalogue.")
-    connections: "Area[Connections]" = Area("Connections", "Pointers to the keys of vendors.")
+    account: "Area[Accounts]" = Area("The account, and the key that is used.")
+    api_keys: "Area[ApiKeys]" = Area("The keys of the account.")
+    providers: "Area[Providers]" = Area("The vendor catalogue.")
+    connections: "Area[Connections]" = Area("Pointers to the keys of vendors.")
     capabilities: "Area[Capabilities]" = Area(
-        "Capabilities", "The capabilities, with the schemas of input and output."
+        "The capabilities, with the schemas of input and output."
     )
-    runs: "Area[Runs]" = Area("Runs", "Single capabilities, each executed once.")
-    jobs: "Area[Jobs]" = Area("Jobs", "The jobs, each of which executes a capability.")
-    workflows: "Area[Workflows]" = Area("Workflows", "Graphs of capabilities.")
-    tasks: "Area[Tasks]" = Area("Tasks", "Objectives that are planned, executed and reviewed.")
-    plans: "Area[Plans]" = Area("Plans", "The plans of tasks.")
-    endpoints: "Area[Endpoints]" = Area("Endpoints", "Serverless GPU endpoints.")
-    compute: "Area[Computes]" = Area("Computes", "GPU pods.")
-    storage: "Area[Storages]" = Area("Storages", "Network volumes.")
-    templates: "Area[Templates]" = Area("Templates", "Containers that endpoints or pods run.")
-    catalog: "Area[Catalog]" = Area(
-        "Catalog", "The GPUs and models that vendors offer, with list prices."
-    )
-    agents: "Area[Agents]" = Area("Agents", "Named objectives with parameters.")
-    usage: "Area[Usage]" = Area("Usage", "The usage, and its cost.")
-    billing: "Area[Billings]" = Area("Billings", "The bills of each vendor.")
+    runs: "Area[Runs]" = Area("Single capabilities, each executed once.")
+    jobs: "Area[Jobs]" = Area("The jobs, each of which executes a capability.")
+    maps: "Area[Maps]" = Area("Tables, each row of which is a job.")
+    workflows: "Area[Workflows]" = Area("Graphs of capabilities.")
+    tasks: "Area[Tasks]" = Area("Objectives that are planned, executed and reviewed.")
+    plans: "Area[Plans]" = Area("The plans of tasks.")
+    endpoints: "Area[Endpoints]" = Area("Serverless GPU endpoints.")
+    compute: "Area[Computes]" = Area("GPU pods.")
+    storage: "Area[Storages]" = Area("Network volumes.")
+    templates: "Area[Templates]" = Area("Containers that endpoints or pods run.")
+    catalog: "Area[Catalog]" = Area("The GPUs and models that vendors offer, with list prices.")
+    agents: "Area[Agents]" = Area("Named objectives with parameters.")
+    usage: "Area[Usage]" = Area("The usage, and its cost.")
+    billing: "Area[Billings]" = Area("The bills of each vendor.")
     artifacts: "Area[Artifacts]" = Area(
-        "Artifacts", "The artifacts that work has made or that were uploaded for it."
+        "The artifacts that work has made or that were uploaded for it."
     )
 
     def __init__(
@@ -152,7 +152,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         a: "str | Execution[Any] | WorkflowRun | Task",
         b: "str | Execution[Any] | WorkflowRun | Task",
     ) -> "WorkComparison":
-        """Compare two runs, two workflows or two tasks: input, route, text, cost and time.
+        """Compare two runs, jobs, workflows or tasks: input, route, text, cost and time.
 
         For a task, this compares the delivered workflow, or the last one.
 
@@ -221,7 +221,10 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
                 over = status in FINAL_STATUSES and not area.events(resource_id, after)
 
     def info(self) -> "ClientInfo":
-        """Return where this client is: sandbox or live, folder or server, account, money spent."""
+        """Return facts about this client: sandbox or live, place, account and money spent.
+
+        The money is None if the key lacks the scope `read`.
+        """
         from datetime import UTC, datetime
 
         from toolkit.client._client_info import ClientInfo
@@ -242,7 +245,10 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         )
 
     def _sum_own_costs(self) -> float:
-        """Return the total cost of the work that this client has started."""
+        """Return the total cost in USD of the work that this client has started.
+
+        Of each kind (runs, jobs, workflows, tasks), only the newest 2,000 count.
+        """
         spent = 0.0
         for resource, ids in self._http.started.items():
             pending, cursor = set(ids), None
@@ -295,6 +301,40 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
             parts.append(run.vectors)
         return align_vectors(listed, batches, parts)
 
+    def transcribe(
+        self,
+        audio: "Artifact | bytes | str | Path",
+        *,
+        language: str | None = None,
+        prompt: str = "",
+        **options: Unpack[RunOptions],
+    ) -> "Run":
+        """Transcribe audio by a run of `speech.transcribe`, and wait for it.
+
+        Args:
+            audio: an MP3, M4A or WAV: its artifact or the artifact's id, its bytes, or its path.
+            language: ISO 639-1 code of the spoken language; detected by default.
+            prompt: names and terms that may occur, for models that take them.
+            **options: options of the run.
+
+        Returns:
+            the run, with `text` and `segments`.
+
+        Raises:
+            RequestError: as for a run.
+            WorkError: the run failed.
+        """
+        if isinstance(audio, str) and is_id(audio, Prefix.ARTIFACT):
+            audio_id = audio
+        elif isinstance(audio, bytes | str | Path):
+            audio_id = (self.artifacts.upload(audio)).id
+        else:
+            audio_id = audio.id
+        fields = {"audio": audio_id, "language": language, "prompt": prompt}
+        chosen: RunOptions = {"cache": True, **options}
+        run = self.runs.create("speech.transcribe", fields, **chosen)
+        return run.wait(progress=False)
+
     def conversation(
         self,
         name: str | None = None,
@@ -314,7 +354,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
             system: standing instructions.
             tools: annotated Python functions that the model may call, or descriptions of tools.
             max_turns: maximum runs for one message, because answers of your functions lead to
-                further runs. By default no function is called by itself.
+                further runs. By default your functions are not called.
             **options: options of every run.
         """
         from toolkit.client._sync.conversation import Conversation
@@ -332,7 +372,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         return made
 
     def health(self) -> "Health":
-        """Check whether the service is there, and how busy; does not wait for an absent service."""
+        """Return the state and the load of the service; fail at once if it cannot be reached."""
         from toolkit.contract.health import Health
 
         return self._http.request_record(Health, "GET", "/health", max_wait_s=0.0)
@@ -357,7 +397,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         return self._http.request_json(path, params=params, max_wait_s=max_wait_s)
 
     def close(self) -> None:
-        """Close the connections; work under way on the service continues."""
+        """Close the connections, and the embedded engine if any; work on a server continues."""
         self._http.close()
         if self._on_close is not None:
             self._on_close()

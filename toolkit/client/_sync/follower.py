@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from toolkit.client._feeds import Mailbox, Reader
 from toolkit.client._following import Change, FollowerState, FollowingState, may_end
 from toolkit.client._sync.http import HttpClient
-from toolkit.contract.events import Event, TextDelta
+from toolkit.contract.events import Event, PieceKind, TextDelta
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.workflows import WorkflowRecord
 
@@ -21,7 +21,7 @@ LAST_CHECK_S = 15.0
 
 
 class Follower(FollowerState):
-    """A reader of some work for all its followers of one client, as long as there are any.
+    """The one reader of changes of some work for all followers in a client; ends with the last.
 
     Requests are repeated while the service is away, and go on after the last event. Work that was
     resumed, by any client, is noticed while a follower stays beyond its end.
@@ -36,7 +36,7 @@ class Follower(FollowerState):
         self._path = path
 
     def join(self, following: "Following", after: int) -> Sequence[Change]:
-        """Add a follower, and return the changes that it has missed by then."""
+        """Add a follower; return the changes that it missed, if a reader already runs."""
         if not self._enter(following, after, self._read):
             return ()
         backlog = self.read_missed(after)
@@ -44,12 +44,12 @@ class Follower(FollowerState):
         return backlog
 
     def read_missed(self, after: int) -> Sequence[Change]:
-        """Read the events above a number, and the record."""
+        """Read the events numbered above `after`, and then the record of the work."""
         events = self._http.request_events(self._path, after, 0)
         return [*events, self._http.request_record(self._model, "GET", self._path)]
 
     def _read(self, turn: int) -> None:
-        """Read until no follower is left, or another reader has the turn."""
+        """Read until no follower is left, or another reader replaces this; report errors to all."""
         pause_s, is_over = FIRST_CHECK_S, False
         try:
             while self._has_turn(turn, is_over=is_over):
@@ -67,7 +67,7 @@ class Follower(FollowerState):
             self._fail(turn, error)
 
     def _read_list(self, turn: int, wait_s: int) -> bool:
-        """Read new events, waiting up to `wait_s` seconds for the first; return if work is over."""
+        """Read and report new events, waiting up to `wait_s` s; return whether the work is over."""
         self._begin_record(turn)
         events, record = self._http.request_progress(
             self._model, self._path, self._after, wait_s, may_end
@@ -76,7 +76,7 @@ class Follower(FollowerState):
         return record is not None and self._tell_record(turn, record, events)
 
     def _read_stream(self, turn: int) -> bool:
-        """Read events and texts for a while; return True if the work is over."""
+        """Read and report events and texts for about 10 s; return True if the work is over."""
         if self._read_list(turn, 0):
             return True
         until = time.monotonic() + WINDOW_S
@@ -120,7 +120,7 @@ class Follower(FollowerState):
 class Following(FollowingState):
     """The changes of some work for one follower, in batches, until the work is over.
 
-    A caller that stops early closes it, which any thread may do; a `with` block does. A task's
+    A caller that stops early must call `close`, from any thread, or use a `with` block. A task's
     changes include those of its workflows: each workflow is reported to its end before the task.
     """
 
@@ -135,18 +135,20 @@ class Following(FollowingState):
         path: str,
         after: int = 0,
         *,
-        texts: bool = False,
+        kinds: Sequence[PieceKind] = (),
         beyond_end: bool = False,
     ) -> None:
         # All followers of the same work by one client share its reader.
         follower = http.shared.get(path)
         if not isinstance(follower, Follower):
             follower = http.shared[path] = Follower(http, model, path)
-        super().__init__(follower, Mailbox[Change](), after, texts, beyond_end)
+        super().__init__(follower, Mailbox[Change](), after, kinds, beyond_end)
         self._http = http
 
     def take(self, timeout_s: float | None = None) -> list[Change]:
         """Return the changes since the last call, waiting for the first of them.
+
+        The list is empty after the timeout, and once all changes have been returned.
 
         Args:
             timeout_s: maximum seconds to wait. Default: None, no limit.
@@ -183,12 +185,15 @@ class Following(FollowingState):
         return new_changes
 
     def _pass_on(self, changes: Sequence[Change]) -> list[Change]:
-        """Return the changes that are new to the follower, up to the start of a workflow."""
+        """Return the changes that are new to the follower, up to the start of a task's workflow.
+
+        The changes of that workflow come next.
+        """
         new_changes, workflow_id = self._choose_new(changes)
         if workflow_id is not None:
             path = f"/workflows/{workflow_id}"
             new_changes.append(self._http.request_record(WorkflowRecord, "GET", path))
-            self._below = Following(self._http, WorkflowRecord, path, texts=self.texts)
+            self._below = Following(self._http, WorkflowRecord, path, kinds=self.kinds)
         return new_changes
 
     def __iter__(self) -> Iterator[list[Change]]:

@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""Handles: a resource, and the methods that all handles have."""
+"""Handles: records of the service with methods, such as `refresh`, `wait` and `delete`."""
 
 import time
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
+from toolkit.client._collections import RecordList
 from toolkit.client._following import wake_follower
-from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import RecordView
 from toolkit.client._sync.follower import Following
 from toolkit.client._sync.http import HttpClient
@@ -16,18 +16,19 @@ from toolkit.client._wait_interruption import explain_interrupts
 from toolkit.client._wire.messages import LONG_POLL_S, make_annotation
 from toolkit.client._work_views import AnnotatedView, WorkView
 from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
-from toolkit.contract.events import Event
+from toolkit.contract.events import Event, PieceKind
+from toolkit.contract.maps import MapRecord
 from toolkit.contract.runs import Run
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.display.progress import ProgressMode
 
 R = TypeVar("R", bound=BaseModel)
-A = TypeVar("A", Run, Task, WorkflowRecord)
+A = TypeVar("A", MapRecord, Run, Task, WorkflowRecord)
 
 
 class Handle(RecordView[R]):
-    """A resource that can be read again."""
+    """A record of the service with methods; `refresh` reads it again."""
 
     resource = ""
     record_type: type[Any]
@@ -43,7 +44,7 @@ class Handle(RecordView[R]):
         return f"/{self.resource}/{self.id}"
 
     def refresh(self) -> Self:
-        """Read the resource again."""
+        """Read the record again, and return this same handle with the new record."""
         return self._call("GET")
 
     def _call(self, method: str, what: str = "", **options: Any) -> Self:
@@ -59,7 +60,7 @@ class Deletable(Handle[R]):
     """A resource that can be deleted."""
 
     def delete(self) -> Self:
-        """Delete it; a vendor's resource behind it is deleted as well and no longer billed.
+        """Delete the record; a vendor's resource behind it is deleted, too, and no longer billed.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` if it is in use, or if the vendor failed.
@@ -71,11 +72,17 @@ class Waitable(WorkView[R], Handle[R]):
     """Work that can be waited for and cancelled."""
 
     def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
+        """Read the events after number `after`, waiting up to `wait_s` seconds for the first."""
         events = self._http.request_events(self.path, after, wait_s)
         return RecordList(events, "events")
 
-    def follow(self, after: int = 0, *, texts: bool = False, beyond_end: bool = False) -> Following:
+    def follow(
+        self,
+        after: int = 0,
+        *,
+        texts: bool | Sequence[PieceKind] = False,
+        beyond_end: bool = False,
+    ) -> Following:
         """Follow the work: iterate over batches of changes until its end.
 
         A change is an event, a piece of a text, or a new record. All followers of the same work by
@@ -83,11 +90,13 @@ class Waitable(WorkView[R], Handle[R]):
 
         Args:
             after: number of the last known event.
-            texts: whether changes include the texts of all nodes while they are written.
+            texts: True to include the texts of all nodes while they are written, or the kinds of
+                pieces to include: `text`, `reasoning`, `tool_call`.
             beyond_end: whether to go on after the end, because the work may be resumed.
         """
+        kinds: Sequence[PieceKind] = ("text",) if texts is True else texts or ()
         return Following(
-            self._http, self.record_type, self.path, after, texts=texts, beyond_end=beyond_end
+            self._http, self.record_type, self.path, after, kinds=kinds, beyond_end=beyond_end
         )
 
     def wait(
@@ -129,7 +138,10 @@ class Waitable(WorkView[R], Handle[R]):
         return self._raise_if_failed() if check else self
 
     def _await_end(self, deadline: float | None) -> None:
-        """Wait for its end, or a deadline by the monotonic clock, without reading events."""
+        """Wait for the work's end, or for a deadline by the monotonic clock, without a display.
+
+        Events are read only if a proxy drops the header that asks the service to wait.
+        """
         # Ended work may have been resumed; and without any time left, one request is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             self._call("GET", deadline=deadline)
@@ -148,7 +160,7 @@ class Waitable(WorkView[R], Handle[R]):
                     self._last_event = event.n
 
     def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
-        """Follow it and show its progress, until its end or a deadline by the monotonic clock."""
+        """Follow the work and show its progress, until its end or a monotonic deadline."""
         from toolkit.display.progress.progress_display import ProgressDisplay
 
         if self.done or (deadline is not None and deadline <= time.monotonic()):
@@ -159,7 +171,7 @@ class Waitable(WorkView[R], Handle[R]):
         after = 0 if display.needs_past else self._last_event
         is_over = False
         try:
-            with self.follow(after, texts=display.shows_texts) as following:
+            with self.follow(after, texts=display.piece_kinds) as following:
                 while not is_over and not following.is_over:
                     left_s = None if deadline is None else deadline - time.monotonic()
                     if left_s is not None and left_s <= 0:
@@ -180,7 +192,7 @@ class Annotated(AnnotatedView[A], Waitable[A]):
     """Work with tags and a note."""
 
     def annotate(self, *, tags: Sequence[str] | None = None, note: str | None = None) -> Self:
-        """Replace the tags or the note in any state; an omitted value does not change.
+        """Replace the tags or the note of work in any state; an omitted value does not change.
 
         Args:
             tags: new tags; `[]` removes all tags.

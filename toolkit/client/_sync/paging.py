@@ -70,7 +70,7 @@ class PagedCollection(PagedView[H]):
         return self
 
     def _read_to(self, count: int | None = None) -> None:
-        """Read pages until there are enough records, or all."""
+        """Read pages until there are `count` records; None reads all pages."""
         self._read_first_page()
         while self._has_more and (count is None or len(self._items) < count):
             cursor, size = self._cursor, len(self._items)
@@ -105,7 +105,7 @@ class PagedCollection(PagedView[H]):
         return self._items[key]
 
     def _find(self, id: str) -> H:
-        """Find the handle with an id.
+        """Find the handle with an id, reading further pages until it is found.
 
         Raises:
             KeyError: the list has no such record.

@@ -4,15 +4,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar, Unpack
 
+from toolkit.client._collections import RecordList
 from toolkit.client._following import wake_follower
-from toolkit.client._record_list import RecordList
+from toolkit.client._options import WorkFilters, document_filters, make_list_query
 from toolkit.client._replies import Reply
 from toolkit.client._resource_calls import AnnotatedCalls, ResourceCalls, WorkCalls
 from toolkit.client._sync.handle import Handle, Waitable
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.paging import ListSource, PagedCollection
 from toolkit.client._unknown_ids import WORK_RESOURCES, explain_unknown_id
-from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
 from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
 
@@ -59,7 +59,7 @@ class Resource(ResourceCalls[Reply[H]], Generic[H]):
         return handle
 
     def get(self, id: str) -> H:
-        """Read one.
+        """Read the record with this id.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -70,10 +70,10 @@ class Resource(ResourceCalls[Reply[H]], Generic[H]):
             raise explain_unknown_id(error, self._name, id, self._known_ids) from None
 
     def list(self, limit: int | None = None) -> PagedCollection[H]:
-        """List them, newest first; further pages are read as they are needed.
+        """List the records, newest first; further pages are read as they are needed.
 
         Args:
-            limit: greatest number of records; None for all.
+            limit: maximum number of records. Default: None, all records.
         """
         return self._list_records({}, limit)
 
@@ -86,7 +86,7 @@ class Resource(ResourceCalls[Reply[H]], Generic[H]):
         return ListSource(self._http, self.handle, self._wrap, filters, self._is_paged)
 
     def __iter__(self) -> Iterator[H]:
-        """Iterate over all of them, newest first, and keep none in memory."""
+        """Iterate over all records, newest first, and keep none in memory."""
         return self._make_source({}).__iter__()
 
 
@@ -94,7 +94,7 @@ class WorkResource(WorkCalls[Reply[H]], Resource[H]):
     """A resource of work that has events and can be cancelled."""
 
     def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """Read the events of some work, numbered above `after`."""
+        """Read the events of work above number `after`, waiting up to `wait_s` s for the first."""
         path = f"/{self.handle.resource}/{id}"
         return RecordList(self._http.request_events(path, after, wait_s), "events")
 
@@ -104,7 +104,7 @@ class AnnotatedResource(AnnotatedCalls[Reply[W]], WorkResource[W]):
 
     @document_filters
     def list(self, limit: int | None = None, **filters: Unpack[WorkFilters]) -> PagedCollection[W]:
-        """List them, newest first: all records, or the records that match every filter.
+        """List the work, newest first: all records, or the records that match every filter.
 
         Further pages are read as they are needed.
 

@@ -105,8 +105,6 @@ def make_unreachable_error(
     """Make the exception for a service that cannot be reached.
 
     Args:
-        error: the error of the transport.
-        url: the address of the service.
         has_answered: whether it has ever answered; an address that never answered may be mistyped.
     """
     why, away = f"{type(error).__name__}); is it running, and is this its port?", True
@@ -141,7 +139,7 @@ def _explain_distrust(message: str) -> str:
 
 
 def _find_root_cause(error: BaseException) -> BaseException:
-    """Return the first cause of an error."""
+    """Return the innermost error in the chain of an error's causes."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     return error

@@ -12,10 +12,10 @@ LINK_STATUS = 307
 
 
 def find_link(response: httpx.Response) -> str | None:
-    """Find the URL that a response has in place of bytes.
+    """Find the URL that a response has in place of bytes; return None if it has bytes.
 
     Raises:
-        ServiceError: `UNAVAILABLE` for one that is no address of a server.
+        ServiceError: `UNAVAILABLE` for a URL that is not http or https.
     """
     if response.status_code != LINK_STATUS:
         return None
@@ -26,7 +26,7 @@ def find_link(response: httpx.Response) -> str | None:
 
 
 def make_link_options(link: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    """Make the options of the request to a link.
+    """Make the options of a request to a signed URL.
 
     The signature is only in the raw target, because httpx logs the URLs of requests.
     """
@@ -67,5 +67,5 @@ def make_storage_error(why: str, *, away: bool) -> ServiceError:
 
 
 def _is_passing(answer: httpx.Response) -> bool:
-    """Check whether a new link may help: this one is too old, or the storage is away."""
+    """Check whether a new link may help, because this link expired or the storage is away."""
     return answer.status_code in AWAY_STATUSES or answer.status_code in (403, 404, 500)

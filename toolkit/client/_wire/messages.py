@@ -48,7 +48,7 @@ def make_headers(access: ServerAccess) -> dict[str, str]:
 
 
 def make_preference_header(wait_s: int, *, watches_text: bool) -> dict[str, str]:
-    """Make the header that asks the service to wait for the end of work, and to stream its texts.
+    """Make the header that asks the service to wait for the end of work or to stream texts, if any.
 
     >>> make_preference_header(20, watches_text=True)
     {'Prefer': 'wait=20, stream'}
@@ -132,7 +132,6 @@ def check_values(value: object, path: str = "") -> None:
     """Reject a value that JSON cannot hold.
 
     Args:
-        value: value to send.
         path: place of the value, such as `input.objective`.
 
     Raises:
@@ -153,7 +152,7 @@ def check_values(value: object, path: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecordPage(Generic[T]):
-    """A page of a list.
+    """A page of a list that the service returns in parts.
 
     Attributes:
         records: the records of the page, or handles of them.
@@ -170,7 +169,7 @@ class HttpAnswer:
     """The answer to a request over HTTP.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it is no envelope, as of a server of something else.
+        ServiceError: `UNAVAILABLE` if the body is no envelope, for example of another server.
     """
 
     work = None  # must be read by a separate request
@@ -194,21 +193,21 @@ class HttpAnswer:
         return envelope["data"]
 
     def parse_record(self, model: type[R]) -> R:
-        """Parse the record."""
+        """Parse the answer as one record of a model."""
         return model.model_validate(self.parse_data())
 
     def parse_page(self, model: type[R]) -> RecordPage[R]:
-        """Parse a page of records."""
+        """Parse the answer as a page of records of a model."""
         page = self.parse_data()
         records = [model.model_validate(item) for item in page["items"]]
         return RecordPage(records, page.get("next_cursor"), page.get("total"))
 
 
 def parse_events(decoder: "EventDecoder", data: bytes) -> "list[Event | TextDelta]":
-    """Parse the items that are complete with a piece of a stream, whose pieces are cut anywhere."""
+    """Parse the events and texts that a chunk of a stream completes; chunks may end anywhere."""
     from toolkit.contract.events import Event, TextDelta
 
     return [
-        (TextDelta if event.type == "delta" else Event).model_validate_json(event.data)
+        (TextDelta if event.type.endswith("delta") else Event).model_validate_json(event.data)
         for event in decoder.decode(data)
     ]

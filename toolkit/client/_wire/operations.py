@@ -24,7 +24,7 @@ class OperationChannel(Protocol[A, S]):
     """A channel to the operations of an engine in this process, without HTTP."""
 
     def call(self, request: OperationRequest) -> A:
-        """Carry out an operation.
+        """Carry out an operation of the engine and return its answer.
 
         Raises:
             ToolkitError: the same errors as over HTTP.
@@ -95,10 +95,10 @@ class EngineAnswer:
         return from_json(self._answer.to_json())
 
     def parse_record(self, model: type[R]) -> R:
-        """Parse the record."""
+        """Parse the first record as an instance of a model."""
         return self._answer.records[0].parse(model)
 
     def parse_page(self, model: type[R]) -> RecordPage[R]:
-        """Parse a page of records."""
+        """Parse all records, with the cursor of the next page."""
         records = [record.parse(model) for record in self._answer.records]
         return RecordPage(records, self._answer.next_cursor, self._answer.total)

@@ -1,4 +1,4 @@
-"""Retries: whether and when a request is sent again."""
+"""Retries and pacing: whether and when a request is sent, or sent again."""
 
 import hashlib
 import json
@@ -10,6 +10,7 @@ import secrets
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
@@ -21,6 +22,62 @@ DEFAULT_MAX_RETRIES = 3
 DEFAULT_MAX_WAIT_S = 60.0
 RETRY_CAP_S = 5.0
 MAX_BACKOFF_STEPS = 3  # the delay doubles no further
+
+
+class RequestPacer:
+    """A token bucket that paces one client's requests after the service refused one as too many.
+
+    A token bucket like the service's own, kept as the time at which it is full again (the generic
+    cell rate algorithm). All tasks and threads of a client share it, and take turns.
+
+    >>> from toolkit.contract.errors import ErrorCode
+    >>> pacer = RequestPacer(clock=lambda: 0.0)
+    >>> refusal = ToolkitError(ErrorCode.RATE_LIMITED, retry_after=1.0)
+    >>> refusal.rate_limit = (200, 4)
+    >>> pacer.reserve_delay_s(), pacer.note_refusal(refusal)
+    (0.0, True)
+    >>> [round(pacer.reserve_delay_s(), 2) for _ in range(3)]
+    [1.02, 1.04, 1.06]
+    """
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or time.monotonic
+        self._lock = threading.Lock()
+        self._interval_s = 0.0
+        self._window_s = 0.0
+        self._opens_at = 0.0
+        self._full_at = 0.0
+
+    def note_refusal(self, error: ToolkitError) -> bool:
+        """Delay all requests until `Retry-After` has passed, then pace them; return True.
+
+        Args:
+            error: the refusal. Without a `rate_limit`, nothing changes and False is returned.
+        """
+        if error.rate_limit is None or error.retry_after is None:
+            return False
+        requests, window_s = error.rate_limit
+        with self._lock:
+            self._interval_s, self._window_s = window_s / requests, float(window_s)
+            self._opens_at = max(self._opens_at, self._clock() + error.retry_after)
+            # The token bucket counts as empty at that time, so that other clients of the same key
+            # get the requests that the service allows until then.
+            self._full_at = max(self._full_at, self._opens_at + self._window_s)
+        return True
+
+    @property
+    def is_closed(self) -> bool:
+        """True while no request may be sent."""
+        return self._clock() < self._opens_at
+
+    def reserve_delay_s(self) -> float:
+        """Reserve the next free turn, and return the seconds until it; 0 before any refusal."""
+        if not self._interval_s:
+            return 0.0
+        with self._lock:
+            now = self._clock()
+            self._full_at = max(self._full_at, now) + self._interval_s
+            return max(0.0, self._full_at - self._window_s - now, self._opens_at - now)
 
 
 def resolve_max_wait_s(wait_s: float | None) -> float:
@@ -57,7 +114,7 @@ class RunKeys:
         self._counts: Counter[str] = Counter()
 
     def make_key(self, path: str, body: object) -> str:
-        """Make the key of a request."""
+        """Make the idempotency key of a request; equal requests of a run are numbered."""
         text = json.dumps([self._run, path, body], sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:32]
         with self._lock:
@@ -70,20 +127,14 @@ def _get_run_keys(run: str) -> RunKeys:
     return RunKeys(run)
 
 
-def find_run_keys() -> RunKeys | None:
-    """Find the keys of the run that this process is for. Returns None if it is for no run."""
-    run = os.environ.get(NOTEBOOK_RUN_VARIABLE)
-    return _get_run_keys(run) if run else None
-
-
 def make_idempotency_header(method: str, path: str, body: object = None) -> dict[str, str]:
-    """Make the header with the idempotency key: a request that is sent twice does its work once.
+    """Make the header with the idempotency key, so that a repeated request does its work once.
+
+    It is empty for a request that needs no key, or whose answer is not repeated.
 
     Reading and deleting are idempotent anyway, and a new API key is shown only once.
 
     Args:
-        method: HTTP method of the request.
-        path: path below `/v1`.
         body: JSON of the request. From it, a notebook that a batch runs again makes the same key.
             None for an upload, which costs nothing.
     """
@@ -92,16 +143,16 @@ def make_idempotency_header(method: str, path: str, body: object = None) -> dict
     operation = find_entry(method, f"/v1{path}")
     if operation is not None and not operation.replays:
         return {}
-    keys = None if body is None else find_run_keys()
-    key = secrets.token_hex(16) if keys is None else keys.make_key(path, body)
-    return {"Idempotency-Key": key}
+    run = os.environ.get(NOTEBOOK_RUN_VARIABLE)
+    if run and body is not None:
+        return {"Idempotency-Key": _get_run_keys(run).make_key(path, body)}
+    return {"Idempotency-Key": secrets.token_hex(16)}
 
 
 class RetrySchedule:
     """The retries of one request, which still does its work once.
 
     Args:
-        method: HTTP method of the request.
         repeatable: whether the request does its work once however often it is sent.
         max_retries: maximum number of retries after any error. None sets the default for errors
             that the service answers, and no limit while the service is away or limits the rate of
@@ -132,7 +183,6 @@ class RetrySchedule:
         """Return the seconds until the next attempt. Returns None if the request is given up.
 
         Args:
-            error: the error of the last attempt.
             sent: whether the service may have received it.
         """
         repeatable, attempt = self._repeatable, self._attempt
@@ -181,7 +231,7 @@ class RetrySchedule:
 
 
 def compute_backoff_s(attempt: int, error: ToolkitError) -> float:
-    """Compute the seconds before the next attempt."""
+    """Return the seconds until a retry, at most 5: `Retry-After`, or a random backoff."""
     if error.retry_after is not None:
         return min(RETRY_CAP_S, error.retry_after)
     return random.uniform(0, min(RETRY_CAP_S, 0.2 * 2**attempt))  # noqa: S311 - no secret

@@ -18,7 +18,6 @@ def choose_timeout(
 
     Args:
         timeout: timeout of the caller, or `DEFAULT_TIMEOUT` itself if the caller omitted it.
-        http_client: the caller's own HTTP client, if any.
 
     >>> choose_timeout(None, None), choose_timeout(DEFAULT_TIMEOUT, None)
     (Timeout(timeout=None), Timeout(timeout=60.0))
@@ -37,7 +36,6 @@ def bound_timeout(
     """Return the timeout of one request.
 
     Args:
-        timeout: timeout of all requests.
         hold_s: seconds that the service may hold this request, added to the timeout.
         deadline: time, by the monotonic clock, at which the caller gives up. A reachable service
             may answer a little later, because it holds requests for whole seconds.

@@ -28,7 +28,6 @@ def choose_ssl_context(access: ServerAccess, cacert: str | Path | None) -> ssl.S
     """Choose the TLS context for an address; for plain HTTP, a context without certificates.
 
     Args:
-        access: the address, and the certificates of its profile.
         cacert: a file of certificates, which takes precedence over that of a profile.
 
     Raises:

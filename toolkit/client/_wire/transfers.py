@@ -23,7 +23,7 @@ PIECES = 16  # of a large artifact, unless pieces would exceed MAX_PIECE_BYTES
 
 @contextmanager
 def open_source(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
-    """Open the source of an upload: a file is read while it is sent."""
+    """Yield the bytes of an upload, or its open file, which is read while it is sent."""
     if isinstance(source, bytes):
         yield source
         return
@@ -76,28 +76,28 @@ class ArtifactDownload:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove the file unless it is complete."""
+        """Close the temporary file, and remove it if it still exists."""
         self._file.close()
         self._partial.unlink(missing_ok=True)
 
     @property
     def is_complete(self) -> bool:
-        """True if all bytes are there."""
+        """True once all bytes of the artifact have been written."""
         return self._size >= self._artifact.size_bytes
 
     @property
     def next_span(self) -> tuple[int, int | None]:
-        """The next bytes, as start and end; the end is None if one piece has all bytes."""
+        """The bytes to request next, as start and end; the end is None if one request takes all."""
         if self._artifact.size_bytes <= PIECE_BYTES:
             return 0, None
         share = min(self._artifact.size_bytes // PIECES, MAX_PIECE_BYTES)
         return self._size, self._size + max(PIECE_BYTES, share)
 
     def write_bytes(self, data: bytes) -> None:
-        """Write bytes.
+        """Append received bytes to the file.
 
         Raises:
-            ServiceError: `UNAVAILABLE` for no bytes, or more than there are.
+            ServiceError: `UNAVAILABLE` for no bytes, or for more than the artifact has.
         """
         self._file.write(data)
         self._digest.update(data)
@@ -106,7 +106,7 @@ class ArtifactDownload:
             raise self._make_damage_error()
 
     def finish(self) -> Path:
-        """Give the file its name.
+        """Check the digest of all bytes, and give the file its final name.
 
         Raises:
             RequestError: `CONFLICT` if the folder has another file of its name by now.
@@ -129,7 +129,7 @@ class ArtifactDownload:
         return self._target
 
     def _require_same(self) -> None:
-        """Require that the file that exists already has the bytes of the artifact.
+        """Raise an error unless the existing file has the same bytes as the artifact.
 
         Raises:
             RequestError: `CONFLICT` if it has others, or is no file.

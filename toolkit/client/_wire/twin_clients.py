@@ -15,7 +15,7 @@ class TwinRequests(Protocol):
 
     @property
     def timeout(self) -> Any:
-        """The timeout of its requests."""
+        """The timeout of the client's requests."""
 
     def build_request(self, *args: Any, **kwargs: Any) -> Any:
         """Build a request, with the headers and cookies of the client."""
@@ -25,20 +25,20 @@ class TwinClient(TwinRequests, Protocol):
     """A client of another package that has the methods of `httpx.Client`."""
 
     def send(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a request."""
+        """Send a request and return its answer."""
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the client's connections."""
 
 
 class AsyncTwinClient(TwinRequests, Protocol):
     """A client of another package that has the methods of `httpx.AsyncClient`."""
 
     def send(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
-        """Send a request."""
+        """Send a request and return its answer."""
 
     def aclose(self) -> Awaitable[None]:
-        """Close its connections."""
+        """Close the client's connections."""
 
 
 def adopt_client(http_client: Any, kind: type[C]) -> C:
@@ -86,7 +86,7 @@ def _copy_request(http_client: Any, request: httpx.Request, content: object) -> 
 
 
 def _find_content(request: httpx.Request) -> bytes | None:
-    """Return the body if it is in memory, so that the other client can send it again."""
+    """Return a request's body if it is in memory, so that it can be sent again; else None."""
     try:
         return request.content
     except httpx.RequestNotRead:
@@ -137,11 +137,11 @@ class _Stream(httpx.SyncByteStream, httpx.AsyncByteStream):
                 yield piece
 
     def close(self) -> None:
-        """Close the answer."""
+        """Close the other client's answer."""
         self._response.close()
 
     async def aclose(self) -> None:
-        """Close the answer."""
+        """Close the other client's answer."""
         await self._response.aclose()
 
 
@@ -152,7 +152,7 @@ class _TwinTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         self._http_client = http_client
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request."""
+        """Send a request by the other client, and translate the answer and the errors."""
         content: object = _find_content(request)
         if content is None:
             content = iter(request.stream)  # type: ignore[arg-type]
@@ -161,7 +161,7 @@ class _TwinTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             return _copy_response(self._http_client.send(sent, stream=True))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request."""
+        """Send a request by the other client, and translate the answer and the errors."""
         content: object = _find_content(request)
         if content is None:
             content = aiter(request.stream)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The operations on an account: itself, its keys, its usage and its bill."""
+"""The operations on the caller's account, its keys, its usage and its bill."""
 
 from collections.abc import Sequence
 

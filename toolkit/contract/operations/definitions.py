@@ -1,4 +1,4 @@
-"""The form of an operation of `/v1`, and the shapes that the operations of resources repeat."""
+"""The class of an operation of `/v1`, and of a resource that defines operations of usual form."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -23,9 +23,12 @@ Method = Literal["GET", "POST", "DELETE"]
 AnswerForm = Literal["record", "page", "events", "bytes"]
 
 # The operations of a key with the scope `work`: work, and its results by their ids.
-_WORK_TAGS = frozenset({"artifacts", "jobs", "plans", "runs", "tasks", "workflows"})
+_WORK_TAGS = frozenset({"artifacts", "jobs", "maps", "plans", "runs", "tasks", "workflows"})
 _WORK_VERBS = frozenset(
-    {"cancel", "content", "create", "events", "fork", "lineage", "read", "resume", "retry"}
+    {
+        *("cancel", "content", "create", "events", "fork", "lineage", "read", "resume", "retry"),
+        *("rows_create", "rows_list"),
+    }
 )
 _CATALOG_OPERATIONS = frozenset(
     {"account_read", "capabilities_list", "capabilities_read", "providers_list"}
@@ -88,21 +91,21 @@ class ApiOperation(Generic[In, Out]):
 
     @property
     def replays(self) -> bool:
-        """True if its answer is stored under the request's `Idempotency-Key`.
+        """True if its answer is stored under the request's `Idempotency-Key`, for a repeat.
 
-        Reading and deleting are idempotent anyway.
+        Reading and deleting are idempotent anyway. An answer that shows a new key is never stored.
         """
         return self.method == "POST" and not self.shows_key
 
     @cached_property
     def is_work(self) -> bool:
-        """True if the scope `work` is enough for it."""
+        """True if a key that has only the scope `work` may request it."""
         is_own_work = self.resource.tag in _WORK_TAGS and self.verb in _WORK_VERBS
         return is_own_work or self.id in _CATALOG_OPERATIONS
 
     @cached_property
     def errors(self) -> tuple[ErrorCode, ...]:
-        """Every code with which a request can be rejected."""
+        """Every error code with which a request for it can be rejected."""
         keyed = (ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
         replayed = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE)
         sent = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)
@@ -142,12 +145,12 @@ class ApiResource:
 
     @property
     def tag(self) -> str:
-        """The heading that documents have it under."""
+        """The heading that it has in documents: `heading`, or else its name."""
         return self.heading or self.name
 
     @property
     def id_pattern(self) -> str | None:
-        """The pattern of its ids."""
+        """The regular expression of its ids; None if it has no ids."""
         return self.name_pattern if self.prefix is None else build_id_pattern(self.prefix)
 
     def define_list(
@@ -157,7 +160,7 @@ class ApiResource:
         *,
         scope: Scope = "read",
     ) -> ApiOperation[PageQuery, Sequence[R]]:
-        """Define the list that is read page by page."""
+        """Define the operation that lists all records, page by page."""
         return ApiOperation(
             self, "list", "GET", "", answer, summary, scope=scope, form="page", query=PageQuery
         )
@@ -165,7 +168,7 @@ class ApiResource:
     def define_filtered_list(
         self, answer: type[R], query: type[WorkQuery]
     ) -> ApiOperation[WorkQuery, Sequence[R]]:
-        """Define the list of work with a filter."""
+        """Define the operation that lists work page by page, with a filter in its query."""
         return ApiOperation(
             self,
             "list",
@@ -179,7 +182,7 @@ class ApiResource:
         )
 
     def define_annotate(self, answer: type[R]) -> ApiOperation[WorkAnnotate, R]:
-        """Define the change of a record's tags and note."""
+        """Define the operation that changes a record's tags and note."""
         return ApiOperation(
             self,
             "annotate",
@@ -198,7 +201,7 @@ class ApiResource:
         scope: Scope = "read",
         holds: bool = False,
     ) -> ApiOperation[None, R]:
-        """Define the reading of a record."""
+        """Define the operation that reads a record by its id."""
         return ApiOperation(self, "read", "GET", "/{id}", answer, summary, scope=scope, holds=holds)
 
     def define_create(
@@ -210,7 +213,7 @@ class ApiResource:
         status: int = 201,
         holds: bool = False,
     ) -> ApiOperation[B, R]:
-        """Define the creation of a record, or the acceptance of work."""
+        """Define the operation that creates a record, or accepts work."""
         return ApiOperation(
             self,
             "create",
@@ -227,19 +230,19 @@ class ApiResource:
     def define_delete(
         self, answer: type[R], summary: str, *errors: ErrorCode, scope: Scope = "write"
     ) -> ApiOperation[None, R]:
-        """Define the deletion of a record."""
+        """Define the operation that deletes a record by its id."""
         return ApiOperation(self, "delete", "DELETE", "/{id}", answer, summary, errors, scope=scope)
 
     def define_action(
         self, verb: str, answer: type[R], summary: str, *errors: ErrorCode, status: int = 200
     ) -> ApiOperation[None, R]:
-        """Define an action on one record, without a body."""
+        """Define an operation without a body that acts on one record, such as `cancel`."""
         return ApiOperation(
             self, verb, "POST", f"/{{id}}/{verb}", answer, summary, errors, status=status
         )
 
     def define_events(self) -> ApiOperation[EventsQuery, Sequence[Event]]:
-        """Define the events of a record."""
+        """Define the operation that lists or streams the events of a record."""
         return ApiOperation(
             self,
             "events",

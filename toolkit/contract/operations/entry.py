@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class OperationEntry(NamedTuple):
-    """An operation in the index.
+    """An operation in the index, without its models and errors.
 
     Attributes:
         resource: resource of the operation, by its name in the client.
@@ -22,7 +22,7 @@ class OperationEntry(NamedTuple):
 
 
 def matches_path(template: str, path: str) -> bool:
-    """Check whether a path has the form of a template.
+    """Check whether a path has the form of a template, with any id in the place of `{id}`.
 
     >>> matches_path("/v1/runs/{id}/events", "/v1/runs/run_1/events")
     True

@@ -45,10 +45,7 @@ STORAGE_CREATE = _STORAGE.define_create(
 STORAGE_LIST = _STORAGE.define_list(Storage)
 STORAGE_READ = _STORAGE.define_read(Storage)
 STORAGE_DELETE = _STORAGE.define_delete(
-    Storage,
-    "Delete a volume with all its data.",
-    ErrorCode.CONFLICT,
-    ErrorCode.CREDENTIALS_MISSING,
+    Storage, "Delete a volume with all its data.", ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING
 )
 
 _TEMPLATES = ApiResource(
@@ -62,8 +59,5 @@ TEMPLATES_LIST = _TEMPLATES.define_list(
 )
 TEMPLATES_READ = _TEMPLATES.define_read(Template, "Read a template, hidden or shared.")
 TEMPLATES_DELETE = _TEMPLATES.define_delete(
-    Template,
-    "Delete a shared template.",
-    ErrorCode.CONFLICT,
-    ErrorCode.CREDENTIALS_MISSING,
+    Template, "Delete a shared template.", ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING
 )

@@ -17,7 +17,7 @@ EventTest: TypeAlias = Callable[[Sequence[Event]], bool]
 
 @dataclass(frozen=True, slots=True)
 class OperationRequest:
-    """A request for an operation.
+    """A request for an operation, within a process.
 
     Attributes:
         method: the method of the operation.
@@ -47,7 +47,7 @@ class OperationRequest:
 
 @dataclass(frozen=True, slots=True)
 class OperationAnswer:
-    """The answer to a request.
+    """The answer to an `OperationRequest`.
 
     Attributes:
         records: a single record, or the records of a page.
@@ -66,7 +66,7 @@ class OperationAnswer:
     content: bytes = b""
 
     def to_json(self) -> bytes:
-        """Write the data of the answer's envelope: the record, or the page.
+        """Return the JSON of the record, or of the page with its count and next cursor.
 
         Raises:
             RequestError: `INVALID_REQUEST` for an answer of bytes.

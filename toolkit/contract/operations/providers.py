@@ -80,9 +80,7 @@ CONNECTIONS_TEST = _CONNECTIONS.define_action(
     "Check whether the pointer resolves, and whether the vendor accepts the key.",
 )
 CONNECTIONS_TRUST = _CONNECTIONS.define_action(
-    "trust",
-    Connection,
-    "Allow models under budgets again that billed more than their reservation.",
+    "trust", Connection, "Allow models under budgets again that billed more than their reservation."
 )
 CONNECTIONS_SHARE: ApiOperation[ConnectionShare, Connection] = ApiOperation(
     _CONNECTIONS,

@@ -34,14 +34,14 @@ class QueryParameter:
 
 
 class OperationQuery(ABC):
-    """A kind of query."""
+    """The base of the queries of operations: the parameters of a query, and how to parse them."""
 
     PARAMETERS: ClassVar[tuple[QueryParameter, ...]]
 
     @classmethod
     @abstractmethod
     def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:
-        """Parse the parameters, each of which must be known and given once.
+        """Parse the parameters, all of which are among `PARAMETERS`; missing ones have defaults.
 
         Args:
             params: texts of the parameters, by name.
@@ -54,7 +54,7 @@ class OperationQuery(ABC):
 
 @dataclass(frozen=True, slots=True)
 class PageQuery(OperationQuery):
-    """The requested page of a list: `limit` items from below the id `before`."""
+    """The requested page of a list: `limit` items that follow the record with the id `before`."""
 
     limit: int = DEFAULT_LIMIT
     before: str | None = None
@@ -74,7 +74,7 @@ class PageQuery(OperationQuery):
 
     @classmethod
     def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:
-        """Parse `limit` (1 to 200) and `cursor` (opaque)."""
+        """Parse `limit` (1 to 200; 50 by default) and `cursor`, which must be of this list."""
         limit = _parse_whole_number(params, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
         cursor = params.get("cursor")
         if not cursor:
@@ -89,7 +89,7 @@ class PageQuery(OperationQuery):
 
 
 def make_cursor(last_id: str) -> str:
-    """Make the cursor of the page that starts below an id."""
+    """Make the cursor of the page that follows the record with this id."""
     return base64.urlsafe_b64encode(last_id.encode("ascii")).decode("ascii")
 
 
@@ -115,7 +115,7 @@ class EventsQuery(OperationQuery):
 
     @classmethod
     def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
-        """Parse `after` and `wait`."""
+        """Parse `after`, the number of an event, and `wait`, at most 30 seconds."""
         after = _parse_whole_number(params, "after", 0, 0, MAX_EVENT_NUMBER)
         return cls(after, float(_parse_whole_number(params, "wait", 0, 0, MAX_POLL_S)))
 
@@ -148,7 +148,7 @@ class UsageQuery(OperationQuery):
 
     @classmethod
     def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
-        """Parse `from`, `to` and `group_by`."""
+        """Parse `from` and `to`, which are days, and `group_by`, names that may not repeat."""
         names = params.get("group_by", ",".join(DEFAULT_GROUPS)).split(",")
         groups = tuple(group for group in USAGE_GROUPS if group in names)
         if len(groups) != len(names):
@@ -182,7 +182,7 @@ class BillingQuery(OperationQuery):
 
     @classmethod
     def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
-        """Parse `month` and `group_by`."""
+        """Parse `month`, such as 2026-11, and `group_by`, the name of a single group."""
         group_by, month = params.get("group_by"), params.get("month")
         by = next((group for group in BILLING_GROUPS if group == group_by), None)
         if by is None and group_by is not None:
@@ -208,7 +208,7 @@ class UnshareQuery(OperationQuery):
 
     @classmethod
     def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
-        """Parse `account`."""
+        """Parse `account`, the id of an account; its form is not checked."""
         return cls(params.get("account"))
 
 
@@ -228,7 +228,7 @@ class HealthQuery(OperationQuery):
 
     @classmethod
     def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
-        """Parse `ready`."""
+        """Parse `ready`, which is `true` or `false`."""
         ready = params.get("ready", "false")
         if ready not in ("true", "false"):
             raise make_query_error("ready", "is not true or false")
@@ -259,7 +259,7 @@ def _parse_whole_number(
 
 
 def make_query_error(name: str, why: str) -> RequestError:
-    """Make the error for a rejected query parameter."""
+    """Make the error for a rejected query parameter, with its name and the reason."""
     return RequestError(
         ErrorCode.INVALID_REQUEST, "A query parameter is wrong.", details=[Detail(name, why)]
     )

@@ -7,7 +7,9 @@ from toolkit.contract.artifacts import Artifact, Lineage
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Job, JobCreate
+from toolkit.contract.maps import MapCreate, MapRecord, MapRowNumbers, MapRowPage, MapRows
 from toolkit.contract.operations.definitions import ApiOperation, ApiResource
+from toolkit.contract.operations.queries import EventsQuery
 from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
 from toolkit.contract.plans import Plan, PlanCreate
 from toolkit.contract.runs import Route, Run, RunCreate
@@ -101,6 +103,56 @@ JOBS_CANCEL = _JOBS.define_action(
     ErrorCode.CONFLICT,
 )
 JOBS_EVENTS = _JOBS.define_events()
+
+_MAPS = ApiResource(
+    "/v1/maps", "One capability for every row of a table, under one budget.", Prefix.MAP
+)
+MAPS_CREATE = _MAPS.define_create(
+    MapCreate,
+    MapRecord,
+    _ACCEPT,
+    ErrorCode.NOT_FOUND,
+    ErrorCode.CREDENTIALS_MISSING,
+    ErrorCode.PROVIDER_NOT_ALLOWED,
+    ErrorCode.CAPABILITY_UNAVAILABLE,
+    ErrorCode.BUDGET_EXCEEDED,
+    status=202,
+    holds=True,
+)
+MAPS_LIST = _MAPS.define_list(MapRecord)
+MAPS_READ = _MAPS.define_read(MapRecord, _READ, holds=True)
+MAPS_ROWS_CREATE: ApiOperation[MapRows, MapRowNumbers] = ApiOperation(
+    _MAPS,
+    "rows_create",
+    "POST",
+    "/{id}/rows",
+    MapRowNumbers,
+    "Add a page of rows. A row that the map has already is not added again; if it failed or was"
+    " cancelled, it is tried again.",
+    (
+        ErrorCode.CREDENTIALS_MISSING,
+        ErrorCode.PROVIDER_NOT_ALLOWED,
+        ErrorCode.CAPABILITY_UNAVAILABLE,
+        ErrorCode.BUDGET_EXCEEDED,
+    ),
+    body=MapRows,
+)
+MAPS_ROWS_LIST: ApiOperation[EventsQuery, MapRowPage] = ApiOperation(
+    _MAPS,
+    "rows_list",
+    "GET",
+    "/{id}/rows",
+    MapRowPage,
+    "List the rows that ended after a number, in the order of their ends, waiting while there are"
+    " none.",
+    scope="read",
+    query=EventsQuery,
+)
+MAPS_CANCEL = _MAPS.define_action(
+    "cancel", MapRecord, "Cancel a map. A map that has ended is returned unchanged."
+)
+MAPS_ANNOTATE = _MAPS.define_annotate(MapRecord)
+MAPS_EVENTS = _MAPS.define_events()
 
 _PLANS = ApiResource("/v1/plans", "The plans of tasks, without their execution.", Prefix.PLAN)
 PLANS_CREATE = _PLANS.define_create(

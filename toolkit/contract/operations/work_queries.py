@@ -65,7 +65,7 @@ _TAGS_PATTERN: Final = f"^{_TAG_PART}(,{_TAG_PART})*$"
 
 
 def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryParameter, ...]:
-    """Make the parameters of a list of work.
+    """Make the query parameters of a list of work: its page and its filter.
 
     Args:
         statuses: states of this kind of work.
@@ -150,7 +150,7 @@ class WorkQuery(PageQuery):
 
 
 class RunsQuery(WorkQuery):
-    """The requested runs."""
+    """The requested page of the list of runs, and its filter."""
 
     __slots__ = ()
     STATUSES = get_args(JobStatus)
@@ -158,7 +158,7 @@ class RunsQuery(WorkQuery):
 
 
 class WorkflowsQuery(WorkQuery):
-    """The requested workflows."""
+    """The requested page of the list of workflows, and its filter."""
 
     __slots__ = ()
     STATUSES = get_args(WorkflowStatus)
@@ -166,7 +166,7 @@ class WorkflowsQuery(WorkQuery):
 
 
 class TasksQuery(WorkQuery):
-    """The requested tasks."""
+    """The requested page of the list of tasks, and its filter."""
 
     __slots__ = ()
     STATUSES = get_args(TaskStatus)
@@ -210,7 +210,10 @@ def _parse_time(params: Mapping[str, str], name: str) -> datetime | None:
 
 
 def _make_moment(match: re.Match[str]) -> datetime | None:
-    """Convert a text to a time in UTC. Returns None if no calendar has it."""
+    """Convert a matched day or time to a time in UTC; returns None if it does not exist.
+
+    A leap second counts as second 59. Digits beyond a microsecond are cut off.
+    """
     second = "59" if match["second"] == "60" else match["second"] or "00"
     part = (match["part"] or "")[:7]
     zone = (match["zone"] or "Z").upper()

@@ -6,6 +6,7 @@ from html import escape
 
 from toolkit.display.progress.words import ProgressRow, choose_rows, format_headline
 from toolkit.display.progress.work_progress import WorkProgress
+from toolkit.display.records.html import render_reasoning
 from toolkit.display.text import format_status
 from toolkit.display.theme import STATE_COLOURS
 
@@ -41,6 +42,14 @@ def render_progress(work: WorkProgress, now: datetime) -> str:
     return (
         f'<div class="toolkit-progress" style="max-width:60em">'
         f"<div>{escape_text(format_headline(work, now))}</div>{bar}{table}</div>"
+    )
+
+
+def render_thoughts(work: WorkProgress) -> str:
+    """Render the reasoning of each node, folded."""
+    return "".join(
+        render_reasoning(node.reasoning, "" if work.is_single else node.id)
+        for node in work.nodes.values()
     )
 
 

@@ -18,9 +18,6 @@ class RowProgress:
     """Show how many rows are done, why rows failed, and the expected total cost and remaining time.
 
     At the end, each reason has a line with the first row's error.
-
-    Args:
-        limit_usd: budget of all rows in US dollars; None without a limit.
     """
 
     def __init__(self, total: int, limit_usd: float | None, *, is_shown: bool = True) -> None:
@@ -49,11 +46,8 @@ class RowProgress:
         """Count one finished row.
 
         Args:
-            spent_usd: cost of all rows so far.
-            is_started: whether the row was started.
             is_timed: whether the row's time counts; that of an existing result does not.
             reason: reason for a missing value; None if the row has a value.
-            error: the reason in one sentence.
         """
         self.done += 1
         self._timed_count += is_timed
@@ -66,7 +60,7 @@ class RowProgress:
             self._draw(self.describe(spent_usd))
 
     def describe(self, spent_usd: float) -> str:
-        """Return the line.
+        """Return the progress in one line: rows, failures, cost and remaining time.
 
         >>> progress = RowProgress(3, 1.0, is_shown=False)
         >>> flags = {"is_started": True, "is_timed": False}

@@ -44,8 +44,10 @@ def render_work(work: WorkProgress, now: datetime) -> RenderableType:
             row.cost,
             Text(escape_line(row.note), style="dim"),
         )
-        if row.text:
-            end = escape_line(" ".join(row.text[-MAX_LINE_CHARACTERS:].split()))
-            texts.append(Text(f"{row.name}: {end}", overflow="ellipsis", style="italic"))
+        written = row.text or (row.reasoning if row.status == "running" else "")
+        if written:
+            end = escape_line(" ".join(written[-MAX_LINE_CHARACTERS:].split()))
+            style = "italic" if row.text else "dim"
+            texts.append(Text(f"{row.name}: {end}", overflow="ellipsis", style=style))
     headline = Text(escape_line(format_headline(work, now)), style="bold")
     return Group(headline, table, *texts)

@@ -1,18 +1,91 @@
-"""Progress in words: the headline of all work, and the details of each node."""
+"""Progress in words: the headline of all work, the details of each node, and the time left."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from graphlib import TopologicalSorter
 
 from toolkit.contract.money import format_usd
-from toolkit.display.progress.node_states import NodeState
-from toolkit.display.progress.pace import Pace
-from toolkit.display.progress.work_progress import WorkProgress
+from toolkit.display.progress.work_progress import NodeState, WorkProgress
 from toolkit.display.text import SYMBOLS, format_count, format_seconds, truncate_line
 
+MAX_CHAINED = 2_000  # nodes; larger graphs use only the mean time
+LATE_PART = 0.1  # share of the expected time that remains at least, even for a late node
 MAX_ROWS = 12  # of larger graphs, only running and failed nodes are shown
 MAX_ID_CHARACTERS = 40
 COUNTED = ("failed", "cancelled", "running", "queued", "pending")
+
+
+class Pace:
+    """The durations of a graph's nodes so far, by capability."""
+
+    def __init__(self, nodes: Mapping[str, NodeState], now: datetime) -> None:
+        self._nodes = nodes
+        self._now = now
+        sums: dict[str, tuple[float, int]] = {}
+        for node in nodes.values():
+            if node.status == "completed" and not node.is_cached and node.took_s is not None:
+                for name in (node.capability, ""):
+                    sum_s, count = sums.get(name, (0.0, 0))
+                    sums[name] = sum_s + node.took_s, count + 1
+        self._means = {name: sum_s / count for name, (sum_s, count) in sums.items()}
+
+    def find_expected_s(self, node: NodeState) -> float | None:
+        """Find the expected duration of a node in seconds; return None while nothing is known."""
+        return self._means.get(node.capability, node.expected_s or self._means.get(""))
+
+    def measure_part(self, node: NodeState) -> float | None:
+        """Estimate the completed part of a node, from 0 to 1; return None if it is unknown."""
+        if node.status != "running":
+            return 1.0 if node.status == "completed" else 0.0
+        took_s, expected_s = node.measure_s(self._now), self.find_expected_s(node)
+        if took_s is None or not expected_s:
+            return None
+        return min(1 - LATE_PART / 2, took_s / expected_s)
+
+    def estimate_left_s(self, width: int) -> float | None:
+        """Estimate the remaining seconds; return None while a node's duration is unknown.
+
+        The estimate is the duration of the longest chain of remaining nodes. If nodes wait only for
+        a free slot, it is at least the duration of all remaining nodes, run `width` at a time.
+
+        Args:
+            width: highest number of nodes that have run at once so far.
+        """
+        remaining_s: dict[str, float] = {}
+        for id, node in self._nodes.items():
+            if node.is_over:
+                continue
+            all_s = self.find_expected_s(node)
+            if all_s is None:
+                return None
+            remaining_s[id] = max(LATE_PART * all_s, all_s - (node.measure_s(self._now) or 0.0))
+        if not remaining_s:
+            return None
+        even_s = sum(remaining_s.values()) / max(1, width)
+        if len(self._nodes) > MAX_CHAINED:
+            return even_s
+        chain_s = _measure_longest_chain(self._nodes, remaining_s)
+        return max(even_s, chain_s) if self._has_waiting(remaining_s) else chain_s
+
+    def _has_waiting(self, remaining_s: Mapping[str, float]) -> bool:
+        """Check whether a node does not run although all its dependencies are over."""
+        return any(
+            self._nodes[id].status != "running"
+            and remaining_s.keys().isdisjoint(self._nodes[id].depends_on)
+            for id in remaining_s
+        )
+
+
+def _measure_longest_chain(
+    nodes: Mapping[str, NodeState], remaining_s: Mapping[str, float]
+) -> float:
+    """Measure the longest chain of remaining nodes, each after its dependencies, in seconds."""
+    before = {id: [up for up in nodes[id].depends_on if up in remaining_s] for id in remaining_s}
+    chains: dict[str, float] = {}
+    for id in TopologicalSorter(before).static_order():
+        chains[id] = remaining_s[id] + max((chains[up] for up in before[id]), default=0.0)
+    return max(chains.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +95,8 @@ class ProgressRow:
     Attributes:
         part: completed part, from 0 to 1; None if it is unknown.
         note: its error, the reason for waiting, or its provider.
-        text: text that the node is writing.
+        text: text and tool calls that the node is writing.
+        reasoning: reasoning of the node's model, also after the node's end.
     """
 
     name: str
@@ -32,6 +106,7 @@ class ProgressRow:
     cost: str
     note: str
     text: str
+    reasoning: str
 
 
 def choose_rows(work: WorkProgress, now: datetime) -> list[ProgressRow]:
@@ -97,7 +172,8 @@ def _make_row(node: NodeState, work: WorkProgress, pace: Pace, now: datetime) ->
         seconds="" if took_s is None else f"{took_s:.1f} s",
         cost=format_usd(node.cost_usd) if node.is_over and node.status == "completed" else "",
         note=note,
-        text=node.text,
+        text="\n".join(filter(None, (node.text, *node.calls.values()))),
+        reasoning=node.reasoning,
     )
 
 

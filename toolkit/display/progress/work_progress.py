@@ -1,27 +1,131 @@
-"""The known progress of awaited work: the state of each node, money and time."""
+"""The known progress of awaited work: the state of each node from records and events, money and
+time.
+"""
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pydantic import BaseModel
 
-from toolkit.contract.events import Event
+from toolkit.contract.events import Event, TextPiece
 from toolkit.contract.jobs import Job
 from toolkit.contract.tasks import Task
-from toolkit.contract.workflows import WorkflowRecord
-from toolkit.display.progress.node_states import OVER, NodeState
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.text import format_missing, format_spending, truncate_line
 
+MAX_TEXT_CHARACTERS = 4_000  # of each part of an answer that is being written
+OVER = frozenset({"completed", "failed", "cancelled"})
 MAX_TITLE_CHARACTERS = 60
 
 
+@dataclass(slots=True)
+class NodeState:
+    """The state of a node as last reported.
+
+    Attributes:
+        expected_s: expected duration in seconds, from its provider's latency; None if unknown.
+        reasoning: end of the model's reasoning, kept until the node starts again.
+        calls: tools that the model asks for, with their arguments, by index.
+    """
+
+    id: str
+    capability: str = ""
+    depends_on: list[str] = field(default_factory=list)
+    status: str = "pending"
+    provider: str = ""
+    detail: str = ""
+    error: str = ""
+    is_cached: bool = False
+    cost_usd: float = 0.0
+    started_at: datetime | None = None
+    took_s: float | None = None
+    expected_s: float | None = None
+    text: str = ""
+    reasoning: str = ""
+    calls: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        """True if the node runs no more."""
+        return self.status in OVER
+
+    def measure_s(self, now: datetime) -> float | None:
+        """Return the elapsed seconds, or None if the node has not started."""
+        if self.took_s is not None or self.started_at is None:
+            return self.took_s
+        return max(0.0, (now - self.started_at).total_seconds())
+
+    def add_piece(self, piece: TextPiece) -> None:
+        """Add a piece of the answer that the node is writing."""
+        if piece.kind == "text":
+            self.text = ("" if piece.restarts else self.text) + piece
+            self.text = self.text[-MAX_TEXT_CHARACTERS:]
+        elif piece.kind == "reasoning":
+            self.reasoning = ("" if piece.restarts else self.reasoning) + piece
+            self.reasoning = self.reasoning[-MAX_TEXT_CHARACTERS:]
+        elif piece.tool_call is not None:
+            if piece.restarts:
+                self.calls.clear()
+            index = piece.tool_call.index
+            call = self.calls.get(index, f"{piece.tool_call.name} ") + piece
+            self.calls[index] = call[:MAX_TEXT_CHARACTERS]
+
+    def apply_record(self, record: Node | Job) -> None:
+        """Take the state from the record of the node or of its job."""
+        self.capability = record.capability
+        self.status = record.status
+        self.provider = record.provider or ""
+        self.detail = (record.status_detail or "").replace("_", " ")
+        self.error = "" if record.error is None else _format_error(dict(record.error))
+        self.is_cached = record.cached_from is not None
+        self.cost_usd = record.cost_usd or 0.0
+        self.started_at = record.started_at
+        if record.started_at is not None and record.completed_at is not None:
+            self.took_s = (record.completed_at - record.started_at).total_seconds()
+        if isinstance(record, Node):
+            self.depends_on = record.depends_on
+        elif record.routing is not None:
+            candidates = [row for row in record.routing.candidates if not row.excluded][:1]
+            latency_ms = candidates[0].latency_p50_ms if candidates else None
+            self.expected_s = None if latency_ms is None else latency_ms / 1000
+
+    def apply_event(self, event: Event) -> None:
+        """Update the state by an event; a node that starts again loses its times and its text."""
+        data = event.data
+        self.status = event.type.partition(".")[2]
+        self.provider = str(data.get("provider") or "")
+        self.detail = str(data.get("status_detail") or "").replace("_", " ")
+        error = data.get("error")
+        self.error = _format_error(error) if isinstance(error, dict) else ""
+        self.is_cached = bool(data.get("cached_from"))
+        if not self.is_over:
+            self.took_s = None
+            if self.status != "running":
+                self.started_at, self.text, self.reasoning = None, "", ""
+                self.calls.clear()
+            elif self.started_at is None:
+                self.started_at = event.at
+            return
+        self.text = ""
+        self.calls.clear()
+        cost, latency_ms = data.get("cost_usd"), data.get("latency_ms")
+        self.cost_usd = float(cost) if isinstance(cost, int | float) else 0.0
+        if self.started_at is not None:
+            self.took_s = max(0.0, (event.at - self.started_at).total_seconds())
+        elif isinstance(latency_ms, int | float):
+            self.took_s = latency_ms / 1000
+
+
+def _format_error(error: dict[str, object]) -> str:
+    return f"{error.get('code')}: {truncate_line(error.get('message') or '', 100)}"
+
+
 class WorkProgress:
-    """The progress of a run, a workflow or a task.
+    """The progress of a run, a job, a workflow or a task.
 
     The nodes of a task are the nodes of its current workflow.
 
     Attributes:
-        id, title, status: identity and status of the work.
-        nodes: state of each node by id; a run has one node.
         budget_usd: highest total cost in US dollars; None without a limit.
         outcome: addition to the end of the work: an error, a question, or missing things.
         detail: reason why all of the work waits, such as `waiting secret`; empty without a reason.
@@ -52,7 +156,7 @@ class WorkProgress:
 
     @property
     def is_single(self) -> bool:
-        """True for a run, which has no nodes."""
+        """True for a run or a job, whose only node is the work itself."""
         return list(self.nodes) == [self.id]
 
     @property
@@ -104,7 +208,7 @@ class WorkProgress:
                 self.budget_usd = record.options.max_cost_usd
 
     def apply_event(self, event: Event) -> None:
-        """Apply an event."""
+        """Update the work, or one of its nodes, by an event."""
         kind, _, state = event.type.partition(".")
         node_id = event.data.get("node_id")
         if kind == "node" and isinstance(node_id, str):
@@ -117,10 +221,11 @@ class WorkProgress:
             if self.id in self.nodes:
                 self.nodes[self.id].apply_event(event)
 
-    def add_text(self, node_id: str, piece: str, *, restarts: bool) -> None:
-        """Add a piece of the text that a node is writing; a run uses its own id."""
-        if node_id in self.nodes and not self.nodes[node_id].is_over:
-            self.nodes[node_id].add_text(piece, restarts=restarts)
+    def add_piece(self, piece: TextPiece) -> None:
+        """Add a piece of the answer that a node, or the run, is writing."""
+        node = self.nodes.get(piece.node_id or self.id)
+        if node is not None and not node.is_over:
+            node.add_piece(piece)
 
     def _note_running(self, node_id: str, *, is_running: bool) -> None:
         (self._running.add if is_running else self._running.discard)(node_id)

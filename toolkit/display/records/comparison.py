@@ -1,4 +1,4 @@
-"""Two runs, workflows or tasks side by side: shared and different facts."""
+"""Two runs, jobs, workflows or tasks side by side: shared and different facts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -32,7 +32,7 @@ Facts = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """A fact of both runs, workflows or tasks.
+    """A fact of two compared runs, jobs, workflows or tasks, with both values.
 
     Attributes:
         node: id of the fact's node; empty for the whole.
@@ -66,10 +66,10 @@ class ComparedFact:
 
 @dataclass(frozen=True)
 class WorkComparison:
-    """Two runs, workflows or tasks, compared fact by fact; the display shows the differences.
+    """Two runs, jobs, workflows or tasks, compared fact by fact; a notebook shows the differences.
 
     Attributes:
-        kind: kind of both: `runs`, `workflows` or `tasks`.
+        kind: kind of both: `runs`, `jobs`, `workflows` or `tasks`.
         a, b: ids of both.
         facts: all compared facts, node by node.
     """
@@ -97,7 +97,7 @@ class WorkComparison:
         )
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a row for each fact: its node, its name, both values, and whether they differ."""
+        """Return a row for each fact: its node, if any, its name, both values, and `differs`."""
         import pandas as pd
 
         names = ["node", "what", "a", "b", "differs"]
@@ -140,7 +140,6 @@ class WorkComparison:
                 yield fact, compare_texts(str(fact.a or ""), str(fact.b or ""))
 
     def _list_rows(self) -> tuple[list[dict[str, str]], list[str]]:
-        """List the rows of the displayed table, and its columns, without the texts."""
         rows = [
             {
                 "node": fact.node,
@@ -215,7 +214,7 @@ def compare_tasks(
 
 
 def find_workflow_shown(task: Task) -> str | None:
-    """Find the workflow that a task delivers, otherwise its last workflow."""
+    """Find the id of the workflow that a task delivers, otherwise of its last, or None."""
     n = task.final_attempt
     return task.workflow_id if n is None else task.attempts[n - 1].workflow_id
 
@@ -278,7 +277,6 @@ def _list_workflow_facts(workflow: WorkflowRecord) -> dict[str, object]:
 
 
 def _list_job_facts(job: Job) -> dict[str, object]:
-    """List the comparable facts of a run or job: its request, its provider, and its result."""
     output = job.output or {}
     fields = {name: value for name, value in job.input.items() if name != FROM_ARTIFACTS}
     candidates = job.routing.candidates if job.routing else []
@@ -318,7 +316,7 @@ def _pair_facts(node: str, a: Facts, b: Facts) -> Iterable[ComparedFact]:
 
 
 def list_jobs_apart(a: WorkflowRecord, b: WorkflowRecord) -> Sequence[str]:
-    """List the jobs of nodes that two workflows do not share; a fork keeps jobs of other nodes."""
+    """List the ids of jobs that only one of two workflows has; forks share unchanged jobs."""
     ids = [
         {node.job_id for node in workflow.nodes if node.job_id is not None} for workflow in (a, b)
     ]

@@ -1,5 +1,6 @@
-"""Records as `pandas.DataFrame`s."""
+"""Records as tables of pandas, and of polars and Arrow if they are installed."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, get_args, get_origin
@@ -7,9 +8,13 @@ from typing import TYPE_CHECKING, get_args, get_origin
 from pydantic import BaseModel
 
 from toolkit.contract.base import ErrorInfo
+from toolkit.contract.short_tracebacks import MissingLibraryError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
 
 # Columns that come first in a table of records with an id, if the records have them.
 LEADING_COLUMNS = (
@@ -119,6 +124,11 @@ def _list_members(row: Mapping[str, object]) -> dict[str, object]:
     """List the members of nested fields that have their own columns, by column name."""
     fields = (*WORK_FIELDS, *OTHER_FIELDS) if "capability" in row else OTHER_FIELDS
     parts = {name: row.get(name) for name in fields}
+    output = row.get("output")
+    if "output" in fields and isinstance(output, Mapping):
+        # The tokens of an answer have a column for each class.
+        parts["output"] = {name: value for name, value in output.items() if name != "usage"}
+        parts["output.usage"] = output.get("usage")
     return {
         f"{name}.{member}": value
         for name, part in parts.items()
@@ -143,3 +153,84 @@ def flatten_record(record: BaseModel) -> dict[str, object]:
         row["default_provider"] = source["routing"]["default_provider"] or ""
         row["allowed_connections"] = ", ".join(source["routing"]["allowed_connections"])
     return row
+
+
+def list_flat_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
+    """List the rows of a table: numbers, texts and times unchanged, nested values as JSON.
+
+    >>> from toolkit.contract.plans import PlanNode
+    >>> row = list_flat_rows([PlanNode(id="a", capability="x@1", input={"sizes": [1, 2]})])[0]
+    >>> row["id"], row["input.sizes"], row["depends_on"]
+    ('a', '[1, 2]', '[]')
+    """
+    rows = [
+        {name: _flatten_value(value) for name, value in row.items()} for row in list_rows(records)
+    ]
+    # A column has one type, so values of different types become text.
+    for name in rows[0] if rows else ():
+        kinds = {type(row[name]) for row in rows} - {type(None)}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            for row in rows:
+                row[name] = None if row[name] is None else str(row[name])
+    return rows
+
+
+def _flatten_value(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    if isinstance(value, Mapping | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=_dump)
+    return value
+
+
+def _dump(value: object) -> object:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
+
+
+def to_polars(records: Sequence[BaseModel], model: type[BaseModel] | None = None) -> "pl.DataFrame":
+    """Build a polars table from records.
+
+    Raises:
+        MissingLibraryError: if polars is not installed.
+    """
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise MissingLibraryError("polars") from None
+    if not records and model is not None:
+        return polars.DataFrame(schema=list_columns(model))
+    return polars.DataFrame(list_flat_rows(records), infer_schema_length=None)
+
+
+def to_arrow(records: Sequence[BaseModel], model: type[BaseModel] | None = None) -> "pa.Table":
+    """Build an Arrow table from records.
+
+    Raises:
+        MissingLibraryError: if pyarrow is not installed.
+    """
+    try:
+        import pyarrow as arrow
+    except ModuleNotFoundError:
+        raise MissingLibraryError("pyarrow") from None
+    if not records and model is not None:
+        return arrow.table({name: arrow.nulls(0) for name in list_columns(model)})
+    return arrow.Table.from_pylist(list_flat_rows(records))
+
+
+def export_arrow(
+    records: Sequence[BaseModel],
+    requested_schema: object = None,
+    model: type[BaseModel] | None = None,
+) -> object:
+    """Export records as an Arrow stream in a PyCapsule, by pyarrow or else by polars.
+
+    Raises:
+        MissingLibraryError: if neither library is installed.
+    """
+    try:
+        return to_arrow(records, model).__arrow_c_stream__(requested_schema)
+    except MissingLibraryError as missing:
+        try:
+            return to_polars(records, model).__arrow_c_stream__(requested_schema)
+        except MissingLibraryError:
+            raise missing from None

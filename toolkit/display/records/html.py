@@ -71,6 +71,21 @@ def render_facts(title: str, pairs: Mapping[str, object]) -> str:
     return f'<table class="{IGNORED_BY_MATHJAX}">{caption}{rows}</table>{below}'
 
 
+def render_reasoning(reasoning: str, name: str = "") -> str:
+    """Render reasoning as a fold that a reader opens, or nothing without reasoning.
+
+    >>> render_reasoning(""), "<b>" in render_reasoning("<b>")
+    ('', False)
+    """
+    if not reasoning:
+        return ""
+    title = f"Reasoning of {name}" if name else "Reasoning"
+    return (
+        f'<details class="{IGNORED_BY_MATHJAX}"><summary>{escape(title)}</summary>'
+        f'<div style="white-space:pre-wrap;max-width:60em">{escape(reasoning)}</div></details>'
+    )
+
+
 def render_cell(column: str, value: object) -> str:
     """Render a value as a cell: short values and times stay on one line, long values may wrap.
 

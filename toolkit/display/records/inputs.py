@@ -11,7 +11,7 @@ MAX_INPUT_CHARACTERS = 80
 
 
 def describe_input(record: Mapping[str, object]) -> dict[str, str | None]:
-    """Describe the input of a run, or the input fields of a capability, for a table.
+    """Describe the input of a run, or the input fields of a capability, as columns of a table.
 
     >>> describe_input({"input": {"objective": "Tides", "max_tokens": 60}, "capability": "x"})
     {'input': 'Tides, max tokens: 60'}

@@ -77,7 +77,7 @@ def _make_parser() -> "MarkdownIt":
 
 
 def _parse_math_brackets(state: "StateInline", silent: bool) -> bool:
-    r"""Parse a formula between `\(` and `\)`, or `\[` and `\]`."""
+    r"""Parse a formula between `\(` and `\)`, or `\[` and `\]`; return False without one."""
     opening = state.src[state.pos : state.pos + 2]
     closing = _BRACKETS.get(opening)
     end = -1 if closing is None else state.src.find(closing, state.pos + 2, state.posMax)
@@ -129,7 +129,7 @@ def _render_token(token: "Token") -> str:
 
 
 def _render_attributes(token: "Token") -> str:
-    """Render the first number of a list, and the alignment of a column."""
+    """Render the first number of a list or the alignment of a cell; drop other attributes."""
     start, style = token.attrGet("start"), token.attrGet("style")
     if token.tag == "ol" and isinstance(start, int):
         return f' start="{start}"'
@@ -167,7 +167,7 @@ def _escape_text(text: str) -> str:
 
 
 def _render_math(token: "Token") -> str:
-    """Render a formula in its delimiters, or as code if it does more than typeset."""
+    """Return a formula in its delimiters, or as code if a command in it does more than typeset."""
     opening = token.markup
     formula = f"{opening}{token.content}{_BRACKETS.get(opening, opening)}"
     if _FORBIDDEN_TEX.search(token.content):

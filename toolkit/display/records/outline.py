@@ -82,7 +82,6 @@ def _is_deep(value: Mapping[str, object]) -> bool:
 
 
 def _is_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
-    """Check whether a value is a list of records."""
     return (
         isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
     )
@@ -104,7 +103,7 @@ def build_section(title: str, name: str, records: Sequence[Mapping[str, object]]
 
 
 def _build_row(record: Mapping[str, object]) -> dict[str, object]:
-    """Lay out a record as a row: a candidate is kept unless it was excluded."""
+    """Copy a record as a row of a table, with `kept` in place of its opposite `excluded`."""
     row = dict(record)
     if "excluded" in row:
         row["kept"] = not row.pop("excluded")

@@ -64,7 +64,7 @@ def _iter_fields(
 
 
 def _resolve_schema(schema: object, definitions: Mapping[str, Schema]) -> Schema:
-    """Resolve a schema's reference, and the only other choice next to null."""
+    """Replace a reference by its definition, and merge the only choice besides null."""
     if not isinstance(schema, Mapping):
         return {}
     if "$ref" in schema:
@@ -91,7 +91,6 @@ def _describe_type(schema: object, definitions: Mapping[str, Schema]) -> str:
 
 
 def _format_literal(value: object) -> str:
-    """Format a value as a person would type it."""
     if isinstance(value, list):
         return ", ".join(map(_format_literal, value)) or "none"
     if isinstance(value, Mapping):

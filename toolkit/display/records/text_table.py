@@ -48,9 +48,6 @@ def format_table(
 def format_facts(facts: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
     """Lay out names with their values; long values continue on the next lines.
 
-    Args:
-        room: number of cells in a line.
-
     >>> list(format_facts([("id", "run_1"), ("what", "a long story")], 12))
     ['id    run_1', 'what  a long', '      story']
     """

@@ -13,7 +13,7 @@ MIN_GROUP_SIZE = 4  # nodes in the smallest group
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes of one layer and one capability.
+    """Nodes of one layer and one capability, which are drawn as one box.
 
     Attributes:
         members: ids of the nodes; nodes that are not siblings are ordered to cross few lines.
@@ -89,7 +89,7 @@ def _order_members(
 def _collect_alike(
     nodes: Iterable[str], keys: Mapping[str, tuple[object, ...]]
 ) -> list[tuple[str, ...]]:
-    """Collect nodes with the same key, if there are enough."""
+    """Group the nodes with the same key, if there are enough of them."""
     alike: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for node in nodes:
         alike[keys[node]].append(node)

@@ -1,4 +1,4 @@
-"""A workflow as SVG: byte-stable, states in words and colour, read by screen readers."""
+"""A workflow as SVG (byte-stable, states in words and colour), and as mermaid text."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,11 @@ from toolkit.display.theme import (
     format_coordinate,
     wrap_svg,
 )
-from toolkit.display.workflow.arrangement import MARGIN, EdgeLine, Point
 from toolkit.display.workflow.boxes import (
+    MARGIN,
+    EdgeLine,
     NodeBox,
+    Point,
     WorkflowPicture,
     format_state_counts,
     lay_out_workflow,
@@ -23,14 +25,34 @@ MAX_LABELLED_NODES = 30  # nodes up to which the label states each node's status
 PADDING = 7
 
 
+def format_workflow_mermaid(nodes: Sequence[Node]) -> str:
+    """Format a left-to-right flow chart, with quoted node names and generated ids.
+
+    >>> print(format_workflow_mermaid([Node(id="a", capability="x@1")]))
+    flowchart LR
+        n0["a<br/>x@1"]
+    """
+    names = {node.id: f"n{i}" for i, node in enumerate(nodes)}
+    lines = [
+        f'    {names[node.id]}["{_quote(node.id)}<br/>{_quote(node.label)}"]' for node in nodes
+    ]
+    lines += [
+        f"    {names[upstream]} --> {names[node.id]}"
+        for node in nodes
+        for upstream in node.depends_on
+    ]
+    return "\n".join(["flowchart LR", *lines])
+
+
+def _quote(text: str) -> str:
+    """Quote a text with `#…;` entities, because mermaid would interpret quotes and brackets."""
+    return "".join(c if c.isalnum() or c in " .@_-" else f"#{ord(c)};" for c in text)
+
+
 def draw_workflow_svg(
     name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = ""
 ) -> str:
-    """Draw a workflow from left to right.
-
-    Args:
-        planned: whether the workflow was not submitted; boxes show inputs instead of states.
-        cost: cost in words, for the caption.
+    """Draw a workflow from left to right as SVG.
 
     >>> draw_workflow_svg("w", [Node(id="a", capability="x@1")]).startswith("<svg")
     True

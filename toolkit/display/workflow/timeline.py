@@ -54,7 +54,6 @@ class TimelineRow:
 
     Attributes:
         description: all known details, for the tooltip.
-        note: text next to the bar.
         ready_s, start_s: earliest values among its nodes.
         end_s: end of the bar; a running node ends at its start.
         critical: whether one of its nodes is on the critical path.
@@ -109,7 +108,7 @@ def _find_critical_path(nodes: dict[str, Node]) -> set[str]:
 
 
 def measure_span_s(bars: Sequence[TimelineBar | TimelineRow]) -> float:
-    """Return the total duration of the bars or rows in seconds."""
+    """Return the seconds from the submission to the last end; 1 if nothing has started."""
     return max((bar.end_s or bar.start_s or 0.0 for bar in bars), default=0.0) or 1.0
 
 
@@ -185,7 +184,7 @@ def choose_ticks(span: float) -> list[float]:
 
 
 def draw_timeline_svg(workflow: WorkflowRecord) -> str:
-    """Draw the chart with a bar in each row and a dotted line from ready to start.
+    """Draw the chart as SVG, with a bar in each row and a dotted line from ready to start.
 
     The critical path is bold.
     """
@@ -220,7 +219,6 @@ def draw_timeline_svg(workflow: WorkflowRecord) -> str:
 
 
 def _draw_row(row: TimelineRow, left: float, top: float, scale: float) -> str:
-    """Draw the name, the bar, and the note of a row."""
     base, middle = top + ROW_HEIGHT / 2 + FONT * 0.35, top + ROW_HEIGHT / 2
     weight = ' font-weight="700"' if row.critical else ""
     name = fit_text(row.name, NAME_WIDTH - 10, FONT)

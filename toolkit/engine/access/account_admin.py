@@ -26,7 +26,7 @@ BILLED_TABLES = ("endpoints", "compute", "storage")
 
 
 class AccountSummary(Account):
-    """An account in a list.
+    """An account in the operator's list, with its spending and stored data.
 
     Attributes:
         operator: whether the account may share its connections.
@@ -200,7 +200,13 @@ class AccountAdmin:
         )
 
     async def _wait_for_end(self, account_id: str) -> set[str]:
-        """Wait while a living process works on items that must end; return the ids seen."""
+        """Wait a limited time for other processes to end an account's work.
+
+        Work that was accepted meanwhile is cancelled too.
+
+        Returns:
+            the ids of the unfinished work that was seen.
+        """
         seen_ids: set[str] = set()
         deadline = time.monotonic() + MAX_END_WAIT_S
         while time.monotonic() < deadline:
@@ -280,7 +286,7 @@ class AccountAdmin:
         )
 
     async def _sum_spending(self, account_id: str, first: str) -> dict[str, Decimal]:
-        """Sum the cost of an account's work since a day, by the key that requested it."""
+        """Sum the cost of an account's work from a day on, for each key that asked for work."""
         days = (first, _format_today())
         rows = await self._store.sum_rows(
             "usage", ["nano"], ["key_id"], AccountScope(account_id), "day", days

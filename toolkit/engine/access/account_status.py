@@ -9,7 +9,7 @@ DISABLED_MESSAGE = "The account of this key is disabled: ask the operator of the
 
 
 async def is_disabled(store: Store, account_id: str) -> bool:
-    """Check whether the operator has disabled an account."""
+    """Check whether the operator has disabled an account; False for an unknown account."""
     row = await store.get_row("accounts", account_id, "doc")
     return row is not None and json.loads(str(row["doc"])).get("disabled_at") is not None
 

@@ -52,7 +52,7 @@ ADDRESS_TAKEN = "This address has an account; use its key or another address."
 
 
 class Accounts:
-    """`/v1/account`."""
+    """The operations of `/v1/account`: sign-up, authentication of keys, and daily limits."""
 
     def __init__(
         self, store: Store, settings: Settings, deployment: Deployment | None = None
@@ -149,7 +149,7 @@ class Accounts:
         return context
 
     def _make_rate_error(self, wait_s: float) -> ServiceError:
-        """Make the error for a key that sends requests too often."""
+        """Make the error, with the rate limit, for a key that sends requests too often."""
         per_s, burst = self._settings.rate_limit_per_s, self._settings.rate_limit_burst
         error = ServiceError(
             ErrorCode.RATE_LIMITED,
@@ -170,7 +170,7 @@ class Accounts:
         return record, RequestContext(account_id, record.id, scopes, allowance_id)
 
     def _note_use(self, key: ApiKey) -> None:
-        """Record that a key was used, rarely enough to cost nothing; no request waits for it."""
+        """Record a use of a key, at most once a minute, without waiting for the write."""
         at = now()
         last_use = key.last_used_at
         # A clock that was set back must not suppress the record.
@@ -181,7 +181,10 @@ class Accounts:
             self._store.write([patch], eager=False)
 
     async def is_valid(self, context: RequestContext) -> bool:
-        """Check whether a key that was valid when it was sent still is, in any process."""
+        """Check in the store that a request's key is still valid and its account is not disabled.
+
+        Local keys, which are never stored, are always valid.
+        """
         if any(context.key_id == local.key_id for local in self._local_keys.values()):
             return True
         row = await self._store.get_row("api_keys", context.key_id or "", "doc")
@@ -200,13 +203,16 @@ class Accounts:
         return account, self.make_local_key(account.id, ALL_SCOPES)
 
     def make_local_key(self, account_id: str, scopes: Sequence[Scope]) -> str:
-        """Make a key that is never stored and is valid until this process ends, even by a crash."""
+        """Make a key that exists only in this process's memory, and so ends with the process."""
         return self._add_local_key(
             RequestContext(account_id, new_id(Prefix.KEY), frozenset(scopes))
         )
 
     def make_read_only_key(self) -> str:
-        """Make a read-only key for the owner of the directory, which covers all accounts."""
+        """Make a key for read-only mode, with the scopes `read` and `admin` in all accounts.
+
+        It exists only in this process's memory.
+        """
         scopes = frozenset[Scope](("read", "admin"))
         return self._add_local_key(
             RequestContext(NO_ACCOUNT_ID, new_id(Prefix.KEY), scopes, reads_all_accounts=True)
@@ -237,7 +243,11 @@ class Accounts:
         return account
 
     async def get_caller(self, context: RequestContext) -> CallerAccount:
-        """Return the caller's account and the record of the key that was used."""
+        """Return the caller's account and the record of the key that was used.
+
+        Raises:
+            RequestError: `NOT_FOUND` in read-only mode, which has no account of its own.
+        """
         if context.reads_all_accounts:
             raise RequestError(
                 ErrorCode.NOT_FOUND,
@@ -308,7 +318,9 @@ def _make_account(
 
 
 def _find_network(address: str) -> str:
-    """Return the network in which a caller may have many addresses: an IPv4 address or IPv6 /64.
+    """Return the network that a caller's address counts for: an IPv4 address or an IPv6 /64.
+
+    Text that is not an address is returned unchanged.
 
     >>> _find_network("2001:db8::1") == _find_network("2001:db8::2")
     True

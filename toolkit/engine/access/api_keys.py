@@ -30,7 +30,7 @@ def generate_key() -> str:
 
 
 def hash_key(key: str) -> str:
-    """Return the hash that a key is stored and looked up by."""
+    """Return the SHA-256 digest, in hexadecimal, by which a key is stored and looked up."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -54,7 +54,7 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
 
 
 async def complete_key(allowances: Allowances, key: ApiKey) -> ApiKey:
-    """Add the remaining parts of its allowances to a key's record."""
+    """Set the money that is left of a key's own limits on its record, and return the record."""
     for limit in make_key_limits(key):
         remaining_usd = to_wire_usd(await allowances.find_remaining_today(limit))
         if limit.is_daily:
@@ -65,7 +65,11 @@ async def complete_key(allowances: Allowances, key: ApiKey) -> ApiKey:
 
 
 def revoke_key(key: ApiKey) -> list[Change]:
-    """Revoke a key on its record, and return the changes, which overwrite no other change."""
+    """Mark a key's record as revoked now.
+
+    Returns:
+        the changes to store, which set only the time of revocation.
+    """
     key.revoked_at = now()
     at = format_rfc3339(key.revoked_at)
     update = UpdateRow("api_keys", key.id, {"revoked_at": at})
@@ -82,7 +86,7 @@ def make_key(
     lifetime: timedelta | None = None,
     replaces: ApiKey | None = None,
 ) -> tuple[str, InsertRow, ApiKey]:
-    """Make a key; return it with its row and its record.
+    """Make a key without storing it; return it, the change that inserts its row, and its record.
 
     Args:
         account_id: account that the key belongs to.
@@ -118,7 +122,7 @@ def make_key(
 
 
 class ApiKeys:
-    """`/v1/account/keys`."""
+    """The operations of `/v1/account/keys`."""
 
     def __init__(self, store: Store, quotas: Quotas, allowances: Allowances) -> None:
         self._store = store
@@ -132,7 +136,7 @@ class ApiKeys:
         return [await complete_key(self._allowances, key) for key in keys]
 
     async def count(self, context: RequestContext) -> int | None:
-        """Count the keys of a list; None if there are too many."""
+        """Count the account's keys, or return None if there are too many to count."""
         return await self._keys.count(context.scope)
 
     async def get(self, context: RequestContext, key_id: str) -> ApiKey:
@@ -180,7 +184,8 @@ class ApiKeys:
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for a key that has ended or was rotated before;
-                `FORBIDDEN` for a key with more rights than the caller's.
+                `FORBIDDEN` for a key with more rights than the caller's, and if the caller's key
+                has an allowance that the other does not share.
         """
         old = await self.get(context, key_id)
         if old.rotated_to is not None:
@@ -216,12 +221,15 @@ class ApiKeys:
         return KeyCreated(**dict(record), api_key=key)
 
     def limit_local_key(self, context: RequestContext, max_cost_usd: float) -> None:
-        """Set the total limit of a key that is never stored, before its first use."""
+        """Set the maximum total cost, in US dollars, of the caller's key, which is not stored.
+
+        Call it before the key's first use.
+        """
         if context.key_id is not None:
             self._allowances.limit_local_key(context.key_id, max_cost_usd)
 
     async def revoke(self, context: RequestContext, key_id: str) -> ApiKey:
-        """Make a key invalid at once.
+        """Make a key invalid at once, and return its record; a revoked key stays as it is.
 
         Raises:
             RequestError: `NOT_FOUND`.

@@ -10,7 +10,7 @@ from toolkit.store import Store
 
 
 def format_allow_env(allow_env: Collection[str]) -> str:
-    """Format the variables that the operator allows an account, for its row.
+    """Format the environment variables that the operator allows an account as the JSON of its row.
 
     Raises:
         RequestError: `INVALID_REQUEST` for an invalid variable name, and for our own settings.
@@ -24,7 +24,7 @@ def format_allow_env(allow_env: Collection[str]) -> str:
 
 
 class Grants:
-    """The variables that each account may point to in addition to those allowed to all accounts.
+    """The environment variables that an account's pointers may name beyond those allowed to all.
 
     Args:
         store: store of the accounts that the operator made, and of their variables.
@@ -36,9 +36,10 @@ class Grants:
         self._conventional = frozenset(conventional)
 
     async def find_variables(self, connection_id: str) -> frozenset[str]:
-        """Find the variables of the account that owns a connection; empty if it signed up.
+        """Find the environment variables that a connection's pointer may name.
 
-        The owner is read from the store, not taken from the caller.
+        The owner is read from the store, not taken from the caller. The set is empty if the owner
+        signed up itself, or the connection is unknown.
         """
         connection = await self._store.get_row("connections", connection_id, "account_id")
         if connection is None:

@@ -14,7 +14,7 @@ MEGABYTE = 1e6
 
 
 class Quotas:
-    """The quotas that `Settings` allows each account.
+    """The limits of unfinished work and of stored bytes that `Settings` gives each account.
 
     The store totals the artifacts and records of an account as they are written. Writes still in
     progress are counted here.
@@ -41,8 +41,8 @@ class Quotas:
         if await self._store.count_open_roots(account_id, limit) >= limit:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
-                f"The account has {limit} unfinished runs, jobs, workflows and tasks, the maximum:"
-                " try again when some have ended.",
+                f"The account has {limit} unfinished runs, jobs, maps, workflows and tasks:"
+                " that is the maximum, so try again when some have ended.",
                 retry_after=RETRY_AFTER_S,
             )
         await self.check_storage(account_id, 1)
@@ -66,16 +66,19 @@ class Quotas:
             )
 
     def add_pending(self, account_id: str, artifact_id: str, size_bytes: int) -> None:
-        """Count bytes whose record is not in the store yet."""
+        """Count an artifact's bytes for the account until its record is in the store."""
         self._pending[artifact_id] = account_id, size_bytes
         self._pending_bytes[account_id] += size_bytes
 
     def remove_pending_once(self, commit: "asyncio.Future[None]", artifact_id: str) -> None:
-        """Stop counting bytes here once the write of their record is over."""
+        """Stop counting an artifact's bytes here once the write of its record succeeds or fails."""
         commit.add_done_callback(lambda _: self.remove_pending(artifact_id))
 
     def remove_pending(self, artifact_id: str) -> None:
-        """Stop counting bytes here: the store counts their record, or it will never be written."""
+        """Stop counting an artifact's bytes here; do nothing if they are not counted.
+
+        The store counts them by now, or their record will never be written.
+        """
         account_id, size_bytes = self._pending.pop(artifact_id, ("", 0))
         self._pending_bytes[account_id] -= size_bytes
         if not self._pending_bytes[account_id]:

@@ -55,7 +55,7 @@ class Shares:
         self._lent = ConfigurationCache(store, self._load_shared)
 
     async def list_own(self, scope: ReadScope) -> list[tuple[Connection, Row]]:
-        """List a scope's own connections and their rows, the newest first."""
+        """List the connections of a scope (one or all accounts) with their rows, newest first."""
         rows = await self._connections.find_rows(scope)
         return [(read_connection(row), row) for row in reversed(rows)]
 
@@ -81,7 +81,7 @@ class Shares:
         ]
 
     async def find(self, scope: ReadScope, connection_id: str) -> Connection:
-        """Find a connection that a scope may use.
+        """Find a connection by its id among a scope's own connections and those shared with it.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -127,7 +127,10 @@ class Shares:
                 raise WorkError(ErrorCode.CREDENTIALS_MISSING, UNSHARED_MESSAGE)
 
     async def show(self, connection: Connection) -> Connection:
-        """Return a connection as its account may see it: without the pointer if it is shared."""
+        """Return a connection as its account may see it.
+
+        A borrower sees no secret pointer. The owner sees the accounts that it is shared with.
+        """
         if isinstance(connection, SharedConnection):
             return Connection(**{**dict(connection), "secret_ref": ""})
         rows = await self._store.find_rows("shares", connection_id=connection.id)
@@ -211,12 +214,12 @@ def find_borrower(connection: Connection) -> str | None:
 
 
 def read_connection(row: Row) -> Connection:
-    """Read the connection that a row holds."""
+    """Parse the connection in a row's document."""
     return Connection.model_validate_json(str(row["doc"]))
 
 
 def _can_share(row: Row) -> bool:
-    """Check whether the owner of a shared connection may still share it.
+    """Check that the account of the owner of a shared connection is not disabled.
 
     Args:
         row: row of a connection, with its owner's document; the owner must be an operator.

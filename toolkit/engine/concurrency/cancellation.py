@@ -1,4 +1,4 @@
-"""Cancels that come before the work could record its own end."""
+"""Delay of a task's cancellation until a short step, such as recording an outcome, is finished."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -10,7 +10,8 @@ T = TypeVar("T")
 async def finish_before_cancel(step: Awaitable[T]) -> T:
     """Finish a short step of the current task even if the task is cancelled meanwhile.
 
-    The cancel is raised when the task next waits for something, even if the step fails.
+    Returns the step's result, or raises its error. The cancellation is raised when the task next
+    waits for something.
     """
     under_way = asyncio.ensure_future(step)
     current, cancels = asyncio.current_task(), 0

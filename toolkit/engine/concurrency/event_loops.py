@@ -4,10 +4,10 @@ import asyncio
 
 
 def create_event_loop() -> asyncio.AbstractEventLoop:
-    """Create an event loop for an engine.
+    """Create an event loop for an engine: uvloop's if it is installed, otherwise asyncio's.
 
-    On uvloop's, a bare proxy takes a quarter less of the CPU for each request. There is none for
-    Windows, nor for other interpreters than CPython.
+    With uvloop, a request through a bare proxy takes a quarter less CPU. It exists neither for
+    Windows nor for interpreters other than CPython.
     """
     try:
         import uvloop

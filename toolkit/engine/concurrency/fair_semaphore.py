@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 
 class FairSemaphore:
-    """A semaphore that serves waiting groups round-robin, and the members of each likewise.
+    """A semaphore whose places go to the waiting groups in turn, and within a group to its members.
 
-    A group at its own limit waits for its own places and delays no other group.
+    A group at its own limit waits until it releases a place, and delays no other group.
 
     >>> slots = FairSemaphore(8, per_group=4)
     >>> slots.can_start("acc_1")
@@ -23,7 +23,7 @@ class FairSemaphore:
     Args:
         limit: the number of places.
         per_group: maximum number of places of a group; None for no such limit.
-        reserved: the number of further places, each for a group that has no place.
+        reserved: the number of further places, which only a group without any place may take.
     """
 
     def __init__(self, limit: int, *, per_group: int | None = None, reserved: int = 0) -> None:
@@ -38,11 +38,11 @@ class FairSemaphore:
 
     @property
     def is_full(self) -> bool:
-        """True if all places but the reserved places are taken."""
+        """True if all places are taken, apart from the reserved places."""
         return self.used_count >= self.limit
 
     def can_start(self, group: str) -> bool:
-        """Return True if the next of a group need not wait."""
+        """Check whether a group could take a place now, without waiting."""
         if self.is_full:
             has_reserve = self.used_count < self.limit + self._reserved
             return has_reserve and not self._used[group]
@@ -55,7 +55,7 @@ class FairSemaphore:
 
     @asynccontextmanager
     async def hold(self, group: str, member: str = "") -> AsyncIterator[None]:
-        """Hold a place, once there is one."""
+        """Wait for a place, and hold it until the block ends."""
         await self.acquire(group, member)
         try:
             yield
@@ -63,7 +63,7 @@ class FairSemaphore:
             self.release(group)
 
     async def acquire(self, group: str, member: str = "") -> None:
-        """Wait for a place; the waiters of one member are served in their order."""
+        """Wait for a place and take it; a member's own waiters are served first in, first out."""
         if self.can_start(group):
             self._take(group)
             return
@@ -81,7 +81,7 @@ class FairSemaphore:
             raise
 
     def release(self, group: str) -> None:
-        """Release a place of a group; the group whose turn it is gets it."""
+        """Release a place of a group, and grant it to the waiter whose turn it is."""
         self.used_count -= 1
         self._used[group] -= 1
         if not self._used[group]:
@@ -105,7 +105,10 @@ class FairSemaphore:
                 place.set_result(None)
 
     def _pop_waiter(self, group: str) -> "asyncio.Future[None] | None":
-        """Remove the next waiter of a group; the group and the member go behind the others."""
+        """Remove and return a group's next waiter; the group and the member go behind the others.
+
+        Returns None if all waiters of the group were cancelled.
+        """
         members = self._waiting.pop(group)
         while members:
             member, queue = members.popitem(last=False)

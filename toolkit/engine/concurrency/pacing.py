@@ -19,7 +19,7 @@ NODE_COST_S = 0.004  # the loop's time for one node
 
 
 class LoopShares:
-    """The shares of one event loop."""
+    """The turns of long work on one event loop, and the accounts that were active on it lately."""
 
     def __init__(self) -> None:
         # Admits one slice of long work at a time, of any account.
@@ -32,7 +32,10 @@ class LoopShares:
         _put_time(self._active_at, account_id, time.monotonic())
 
     def charge(self, account_id: str | None, seconds: float) -> None:
-        """Count the time that an account's long work has taken."""
+        """Add to the rest that an account's long work must take, by the seconds that it ran.
+
+        Long work without an account is not charged.
+        """
         if account_id is None:
             return
         now = time.monotonic()
@@ -41,7 +44,7 @@ class LoopShares:
         _put_time(self._rests_until, account_id, end)
 
     async def acquire_turn(self, account_id: str | None) -> None:
-        """Wait until long work may go on: it is next, and the loop is idle."""
+        """Wait until long work may go on: it is next, has rested enough, and the loop is idle."""
         while True:
             await self._semaphore.acquire(account_id or "")
             try:
@@ -56,17 +59,20 @@ class LoopShares:
             await asyncio.sleep(rest_s)
 
     def release_turn(self, account_id: str | None) -> None:
-        """Let other long work go on."""
+        """End a turn of an account's long work, so that other long work may run."""
         self._semaphore.release(account_id or "")
 
     def _find_rest_s(self, account_id: str | None) -> float:
-        """Return the seconds that an account's long work must rest; 0 if no other is active."""
+        """Return the seconds that an account's long work must still rest; 0 or less if it need not.
+
+        It need not rest while no other account is active.
+        """
         if account_id is None or not self.has_others(account_id):
             return 0.0
         return self._rests_until.get(account_id, 0.0) - time.monotonic()
 
     def has_others(self, account_id: str) -> bool:
-        """Check whether an account other than this account is active."""
+        """Check whether another account has made a request within `ACTIVE_WINDOW_S`."""
         start = time.monotonic() - ACTIVE_WINDOW_S
         for active_id, at in reversed(self._active_at.items()):
             if at < start:
@@ -77,7 +83,7 @@ class LoopShares:
 
     @staticmethod
     async def _wait_until_idle() -> None:
-        """Let iterations of the loop go by until one had nothing to do."""
+        """Let iterations of the loop go by until one had nothing to do, or `MAX_WAIT_S` passed."""
         began = before = time.perf_counter()
         while before - began < MAX_WAIT_S:
             await asyncio.sleep(0)
@@ -88,7 +94,7 @@ class LoopShares:
 
 
 def _put_time(times: OrderedDict[str, float], account_id: str, at: float) -> None:
-    """Store the time of an account as the latest; drop the oldest of too many."""
+    """Store the latest time of an account; drop the oldest entry if there are too many."""
     times[account_id] = at
     times.move_to_end(account_id)
     if len(times) > MAX_ACCOUNTS:
@@ -99,7 +105,7 @@ _SHARES: "WeakKeyDictionary[asyncio.AbstractEventLoop, LoopShares]" = WeakKeyDic
 
 
 def get_loop_shares() -> LoopShares:
-    """Return the shares of the running event loop."""
+    """Return the `LoopShares` of the running event loop, made at the first call."""
     loop = asyncio.get_running_loop()
     shares = _SHARES.get(loop)
     if shares is None:
@@ -152,16 +158,16 @@ class Pacer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Leave the queue."""
+        """End the last slice, and release the turn."""
         self._release_turn()
 
     async def pause(self) -> None:
-        """Let other work run if this slice has lasted long enough."""
+        """Let other work run if this slice has lasted for `SLICE_S`; otherwise go on at once."""
         if time.perf_counter() - self._began >= SLICE_S:
             await self.end_slice()
 
     async def end_slice(self) -> None:
-        """Let other work run before something that cannot be divided."""
+        """End this slice and wait for the next turn; used before a step that cannot be divided."""
         self._release_turn()
         # Without it, a semaphore that nobody waits for would be acquired again at once.
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Calls in progress, each made once for all callers that request the same meanwhile."""
+"""Sharing of calls: callers that ask for the same at the same time wait for one call."""
 
 import asyncio
 from collections.abc import Coroutine, Hashable
@@ -18,13 +18,13 @@ class SharedCall(Generic[T]):
 
 
 class SharedCalls(Generic[K, T]):
-    """The calls in progress by key; a call is dropped once nobody waits for it."""
+    """The calls in progress by key; a call is cancelled once nobody waits for it."""
 
     def __init__(self) -> None:
         self._calls: dict[K, SharedCall[T]] = {}
 
     async def share(self, key: K, call: Coroutine[Any, Any, T]) -> T:
-        """Wait for the call of a key that is in progress, or else make it.
+        """Return the result of the key's call that is in progress, or of `call` if there is none.
 
         The call goes on for as long as any caller waits for it, even if its first caller has gone.
 

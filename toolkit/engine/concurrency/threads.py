@@ -32,7 +32,7 @@ class SerialThread:
         _start_daemon(_do_queued, self._queue)
 
     def start(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Start some work once all before it is done, and return the future of its result."""
+        """Queue some work behind all earlier work, and return the future of its result."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._queue.put(partial(_do_work, work, future))
         return future

@@ -29,14 +29,21 @@ class UnitPace:
     burst: float
 
     def find_start(self, used_until: float | None, at: float) -> float:
-        """Return the time from which units are left; the time since then grants usable units."""
+        """Return the time since when units have accumulated, at most a burst before `at`.
+
+        A time after `at` means that no unit is left. A time too far ahead is ignored.
+        """
         earliest = at - self.burst / self.per_s
         if used_until is None or used_until > at + MAX_AHEAD_S:
             return earliest
         return max(used_until, earliest)
 
     def take(self, used_until: float | None, at: float, units: float) -> tuple[float, float]:
-        """Take units; return the time from when they may be used, and until when all is used up."""
+        """Take units, even if they are not available yet.
+
+        Returns:
+            the time from which they may be used; the new time until which the bucket is used up.
+        """
         start = self.find_start(used_until, at)
         return start, start + units / self.per_s
 
@@ -87,7 +94,7 @@ class TokenBuckets:
             self._used_until.popitem(last=False)
 
     def drain_all(self) -> dict[str, float]:
-        """Drop all buckets; return the tokens that each lacked, if at least one."""
+        """Drop all buckets; return by name the tokens that each lacked, if that is at least one."""
         full_at = self._clock() - self._pace.burst / self._pace.per_s
         old_times, self._used_until = self._used_until, OrderedDict()
         missing_units = {

@@ -1,6 +1,8 @@
-"""Admission: refuses requests before anything is stored or spent."""
+"""Admission: checks that refuse a request before anything is stored or spent."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -8,12 +10,53 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
-from toolkit.engine.money.affordability import explain_over_budget
+from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
+from toolkit.engine.money.allowance import SpendingLimit
+from toolkit.engine.ranking import Ranking
 from toolkit.engine.routing.provider_pool import ProviderPool
-from toolkit.engine.routing.router import check_servable, route
+from toolkit.engine.routing.router import check_servable, find_table
+from toolkit.engine.routing.routing_table import RoutingTable
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.plugins import Capability, Operation
 from toolkit.store import ReadScope
+
+FRESH_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What was found at the admission of a job, for its first call.
+
+    Attributes:
+        at: when it was found, by the monotonic clock.
+        providers: the vendors, models and connections; None if there was no admission.
+        limits: the daily allowances that the job counts against.
+        operation: the operation that was routed; None if none is known yet.
+        table: the candidates that were ranked; None without an operation.
+        ranking: the router's decision; None without an operation.
+    """
+
+    at: float = 0.0
+    providers: ProviderPool | None = None
+    limits: Sequence[SpendingLimit] = ()
+    operation: Operation[Any] | None = None
+    table: RoutingTable | None = None
+    ranking: Ranking | None = None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether a call that begins now need not look again.
+
+        The time is that of a job that begins at once. Its acceptance and its first call are then
+        written in one transaction, because nothing is read from the store in between.
+        """
+        return self.providers is not None and time.monotonic() - self.at < FRESH_S
+
+    @property
+    def bound(self) -> Decimal | None:
+        """The maximum cost of the first choice: None if unknown, 0 without a choice."""
+        first = None if self.ranking is None else self.ranking.first_choice
+        return ZERO_USD if first is None else first.reservation_usd
 
 
 class Admission:
@@ -26,8 +69,8 @@ class Admission:
         self._core = core
         self._artifacts = artifacts
         self._scope = scope
-        self._pools: dict[tuple[str | None, ...], ProviderPool] = {}
-        self._servable: set[tuple[str | None, ...]] = set()
+        self._pools: dict[tuple[object, ...], ProviderPool] = {}
+        self._servable: set[tuple[object, ...]] = set()
         self._places: set[tuple[str | None, str | None]] = set()
 
     async def admit(
@@ -36,8 +79,8 @@ class Admission:
         job_input: Mapping[str, object],
         options: Options,
         operation: Operation[Any] | None,
-    ) -> Decimal | None:
-        """Check connections, named artifacts, where it is to run, and that a budget covers it.
+    ) -> Admitted:
+        """Check that a job's connection, artifacts and endpoint exist and that a budget covers it.
 
         Args:
             capability: the capability to run.
@@ -45,15 +88,13 @@ class Admission:
             options: the options of the run.
             operation: the vendor operation that the run would need, or None if not known yet.
 
-        Returns:
-            the maximum cost of the first choice, or None if it has no known bound.
-
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `NOT_FOUND` for an
                 artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
-                `BUDGET_EXCEEDED` if no possible call would fit.
+                `BUDGET_EXCEEDED` if the capability always calls a vendor and no possible call would
+                fit.
         """
-        providers = await self.find_providers(capability, options)
+        at, providers = time.monotonic(), await self.find_providers(capability, options)
         needs = frozenset[str]() if operation is None else operation.abilities
         choice = (*_name_choice(capability, options), *sorted(needs))
         if choice not in self._servable:
@@ -61,13 +102,13 @@ class Admission:
             self._servable.add(choice)
         await self.check_references(capability, job_input, options)
         if operation is None:
-            return ZERO_USD
-        routing = route(capability, options, operation, providers)
-        refusal = explain_over_budget(routing)
+            return Admitted(at, providers)
+        table = find_table(capability, options, providers, needs)
+        ranking = table.rank(operation, BudgetLeft.of(options))
+        refusal = explain_over_budget(ranking)
         if refusal is not None and capability.operation_required:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
-        first = routing.first_choice
-        return ZERO_USD if first is None else first.reservation_usd
+        return Admitted(at, providers, (), operation, table, ranking)
 
     async def find_providers(self, capability: Capability, options: Options) -> ProviderPool:
         """Find the providers of a capability; nodes with the same choice share one look-up."""
@@ -81,10 +122,11 @@ class Admission:
     async def check_references(
         self, capability: Capability, job_input: Mapping[str, object], options: Options
     ) -> None:
-        """Refuse artifacts and places that a request names and the account does not have.
+        """Check that the account has the artifacts, endpoint or compute that a request names.
 
         Raises:
-            RequestError: `NOT_FOUND`, or `INVALID_REQUEST` for two places.
+            RequestError: `NOT_FOUND`, or `INVALID_REQUEST` if it names both an endpoint and a
+                compute.
         """
         for artifact_id in capability.list_artifacts(job_input).values():
             await self._artifacts.find(self._scope, artifact_id)
@@ -100,15 +142,15 @@ class Admission:
             self._places.add(place)
 
 
-def _name_choice(capability: Capability, options: Options) -> tuple[str | None, ...]:
-    """Return the options that decide which connections may serve a node."""
+def _name_choice(capability: Capability, options: Options) -> tuple[object, ...]:
+    """Return the capability's name and the options that decide which connections may serve it."""
     return capability.name, options.endpoint_id, options.compute_id, options.provider
 
 
 async def check_place(
     core: EngineContext, scope: ReadScope, endpoint_id: str | None, compute_id: str | None
 ) -> None:
-    """Refuse a place to run that does not exist.
+    """Check that the named endpoint and compute exist; None names none.
 
     Raises:
         RequestError: `NOT_FOUND`.

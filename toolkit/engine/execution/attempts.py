@@ -15,7 +15,9 @@ from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import CandidateSearch, ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
+from toolkit.engine.execution.kept_replies import find_reply, keep_reply, take_reply
 from toolkit.engine.execution.provider_call import ProviderCall
+from toolkit.engine.execution.seals import check_answer
 from toolkit.engine.execution.shutdown import ShutdownWatch
 from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.job_record import AttemptRecord
@@ -25,13 +27,15 @@ from toolkit.engine.money.call_bill import CallBill, find_cost
 from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.connection_gate import CircuitOpen, ConnectionGate
 from toolkit.engine.routing.connection_health import Permit
-from toolkit.engine.routing.model_offers import find_billed_model
+from toolkit.engine.routing.model_offers import find_billed_model, find_model
 from toolkit.engine.services.artifacts import MAX_INLINE_BYTES
 from toolkit.plugins import Operation, ProviderError, Reply, TextRequest
 from toolkit.store import ROWS_BYTES, ResultSize
 
 # A text is in the document of its job, in that of its task or agent, and in its artifact.
 TEXT_COPIES = 3
+# A reply that is kept is in a row, as base64.
+KEPT_COPIES = 2
 QUEUED_S = 0.1  # a call that was admitted later than this had to queue
 
 
@@ -42,14 +46,24 @@ class AttemptLoop:
         self._core = core
 
     async def run_operation(self, job_run: JobRun, operation: Operation[Any]) -> Reply:
-        """Have the best connection carry out `operation`; retry while worthwhile, or try the next.
+        """Return the reply to `operation` from the best connection, after retries or from the next.
 
         Raises:
             ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` if nothing may be
                 called soon enough.
-            WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
+            WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`, `SEAL_BROKEN`.
             ShutdownInterrupt: the engine began to shut down before the next call.
         """
+        if operation == job_run.admitted.operation:
+            operation = job_run.admitted.operation  # it is measured already
+        reply = await ask_store(self._core, find_reply, self._core.store, job_run, operation)
+        if reply is None:
+            reply = await self._request(job_run, operation)
+            keep_reply(job_run, operation, reply)
+        return reply
+
+    async def _request(self, job_run: JobRun, operation: Operation[Any]) -> Reply:
+        """Have a connection carry out an operation whose reply the job does not have."""
         waiting, has_queued = ShutdownWatch(self._core), False
         has_called = bool(job_run.job.attempts)
         search = CandidateSearch(self._core, job_run, operation)
@@ -113,9 +127,8 @@ class AttemptLoop:
         with self._core.observer.watch_call(job_run, attempt, vendor):
             try:
                 # Nothing may be spent before this is durable (promise P3).
-                await self._core.store.write(
-                    job_run.collect_changes("running"), lease=job_run.lease
-                )
+                changes = [*job_run.collect_changes("running"), *take_reply(job_run)]
+                await self._core.store.write(changes, lease=job_run.lease)
                 start = time.monotonic()
                 reply = await ProviderCall(self._core, job_run, choice, bill).run(operation)
             except ProviderError as error:
@@ -146,12 +159,13 @@ class AttemptLoop:
             if self._record_reply(job_run, attempt, choice, bill, reply, took_s):
                 mark = self._core.directory.mark_overbilled
                 await ask_store(self._core, mark, choice.connection.id, candidate.model or "")
+            await check_answer(self._core, job_run, candidate.model)
             return reply
 
     async def _reserve_cost(
         self, job_run: JobRun, limits: Sequence[SpendingLimit], bound: Decimal | None
     ) -> Reservation:
-        """Reserve the maximum cost of one request in every budget and allowance."""
+        """Reserve the maximum cost of one request in every budget and allowance; wait if needed."""
         if bound is not None and not all(budget.can_reserve(bound) for budget in job_run.budgets):
             write_detail(self._core.store, job_run, "waiting_budget")
         reservation = await reserve(job_run.budgets, bound)
@@ -176,6 +190,7 @@ class AttemptLoop:
             job_run.vendor_job_id = None  # belongs to another connection and is unknown here
         job.provider, job.model = candidate.provider, candidate.model
         job_run.provider_and_model = candidate.provider, candidate.model
+        job.upstream = job.tier = None
         job.connection_id = candidate.connection_id
         job.estimated_cost_usd = candidate.estimated_cost_usd
         job.reservation_usd = candidate.reservation_usd
@@ -228,15 +243,18 @@ class AttemptLoop:
         kind = job_run.capability.operation.kind if job_run.capability.operation else ""
         directory, name = self._core.directory, candidate.model or ""
         models = [*directory.list_models(vendor, kind)]
-        if job.options.pinned_model is not None:
+        if find_model(models, name) is None:
             models.append(directory.find_named_model(vendor, kind, name))
         model = find_billed_model(vendor, models, name, reply.model, now().date())
         rate = choice.usd_per_s if vendor.runs_at_named_place(model) else None
         reservation = None if candidate.reservation_usd is None else bill.amount
-        cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reservation)
+        tier = reply.tier or candidate.tier
+        cost, job.cost_source = find_cost(reply, model, vendor, tier, rate, took_s, reservation)
         actual = bill.amount if cost is None else cost
         attempt.status = "completed"
         attempt.model = job.model = reply.model
+        attempt.upstream = job.upstream = reply.upstream
+        attempt.tier = job.tier = reply.tier
         attempt.vendor_request_id = reply.vendor_request_id
         job.cost_usd = None if cost is None else bill.compute_total(actual)
         units = Counter(reply.cost.units)
@@ -245,8 +263,6 @@ class AttemptLoop:
         if any(earlier.status == "completed" for earlier in asked_before):
             units.update({unit: n for unit, n in job.usage.items() if isinstance(n, float)})
         job.usage = {**units}
-        if reply.tier is not None:
-            job.usage["tier"] = reply.tier
         if self._core.settings.sandbox:
             job.usage["simulated"] = True
         # The work is over at the vendor: a restart must not attach to it.
@@ -262,11 +278,12 @@ def _count_limited_units(units: Mapping[str, float]) -> dict[str, float]:
 
 
 def _estimate_result_size(operation: Operation[Any]) -> ResultSize:
-    """Estimate the disk space that a result may take, which is held before the call begins.
+    """Estimate the disk space that a result may take, which is reserved before the call begins.
 
-    A longer result waits for space.
+    A result that turns out longer waits for space.
     """
     result_bytes = operation.result_bytes()
     is_text = isinstance(operation, TextRequest)
-    rows_bytes = ROWS_BYTES + (TEXT_COPIES * result_bytes if is_text else 0)
+    copies = TEXT_COPIES if is_text else KEPT_COPIES * operation.kept
+    rows_bytes = ROWS_BYTES + copies * result_bytes
     return ResultSize(rows_bytes, result_bytes if result_bytes > MAX_INLINE_BYTES else 0)

@@ -18,14 +18,15 @@ from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.contract.jobs import Options
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun, write_detail
+from toolkit.engine.execution.seals import find_seal
 from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.money.allowance import SpendingLimit
-from toolkit.engine.ranking import RankedCandidate
+from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.connection_gate import ConnectionGate
 from toolkit.engine.routing.provider_pool import ProviderPool
-from toolkit.engine.routing.router import find_soonest_s, route
+from toolkit.engine.routing.router import find_soonest_s, find_table
 from toolkit.engine.transport.answers import OutcomeUnknownError
 from toolkit.plugins import Operation, ProviderError
 from toolkit.store import AccountScope
@@ -64,6 +65,7 @@ class CandidateSearch:
         self._throttled: set[str] = set()
         # Whether the vendor that was chosen last has another connection that may be chosen.
         self._has_spare = False
+        self._is_first = True  # nothing was chosen yet
         self._last_error: ProviderError | None = None
         # The smallest bound of each connection and model that the budgets did not cover.
         self._uncovered: dict[tuple[str | None, str | None], Decimal] = {}
@@ -74,25 +76,16 @@ class CandidateSearch:
         Raises:
             ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` if nothing may be
                 called soon enough.
-            WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
+            WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`; `SEAL_BROKEN` if only other models
+                than the sealed model could serve it.
         """
-        job_run, job, lease = self._job_run, self._job_run.job, self._job_run.lease
+        job_run, job = self._job_run, self._job_run.job
         while True:
-            scope = AccountScope(job_run.account_id)
-            find_providers = self._core.directory.find_providers
-            providers = await ask_store(
-                self._core, find_providers, scope, job_run.capability, job.options
-            )
+            providers, limits = await self._find_facts()
             providers = providers.exclude(frozenset(self._exhausted | self._throttled))
-            find_limits = self._core.allowances.find_limits
-            limits = await ask_store(self._core, find_limits, RequestContext.of_lease(lease))
-            ranking = route(
-                job_run.capability,
-                _pin_to_submitted(job_run, providers),
-                self._operation,
-                providers,
-                _find_budget_left(job_run, limits),
-            )
+            ranking = self._rank(providers, _find_budget_left(job_run, limits))
+            seal = await find_seal(self._core, job_run)
+            ranking = ranking if seal is None else seal.restrict(ranking)
             if job.routing is None or not self._calls:
                 job.routing = ranking
             candidate = ranking.first_choice
@@ -104,13 +97,50 @@ class CandidateSearch:
             refusal = explain_over_budget(ranking)
             if soonest_s is None and refusal is not None and self._last_error is None:
                 raise WorkError(ErrorCode.BUDGET_EXCEEDED, refusal)
+            if seal is not None and not self._has_tried(ranking):
+                raise WorkError(
+                    ErrorCode.SEAL_BROKEN,
+                    f"The work is sealed to {seal}, which its options or connections exclude: allow"
+                    " it again, or use a new seal.",
+                )
             write_detail(self._core.store, job_run, "waiting_capacity")
             await asyncio.sleep(self._find_wait_s(soonest_s))
+
+    async def _find_facts(self) -> tuple[ProviderPool, Sequence[SpendingLimit]]:
+        """Find the providers and allowances as of now, or of an admission just before."""
+        core, job_run, admitted = self._core, self._job_run, self._job_run.admitted
+        is_first, self._is_first = self._is_first, False
+        if is_first and admitted.is_fresh and admitted.providers is not None:
+            return admitted.providers, admitted.limits
+        find_providers, find_limits = core.directory.find_providers, core.allowances.find_limits
+        scope, context = AccountScope(job_run.account_id), RequestContext.of_lease(job_run.lease)
+        return (
+            await ask_store(core, find_providers, scope, job_run.capability, job_run.job.options),
+            await ask_store(core, find_limits, context),
+        )
+
+    def _rank(self, providers: ProviderPool, budget_left: BudgetLeft) -> Ranking:
+        """Rank the candidates as they are now; often that is the ranking of the admission."""
+        job_run, operation = self._job_run, self._operation
+        options, admitted = _pin_to_submitted(job_run, providers), job_run.admitted
+        table = find_table(job_run.capability, options, providers, operation.abilities)
+        if (
+            admitted.ranking is not None
+            and table is admitted.table
+            and operation is admitted.operation
+            and not budget_left.is_limited
+        ):
+            return admitted.ranking
+        return table.rank(operation, budget_left)
 
     def find_retry_delay_s(
         self, error: ProviderError, connection: Connection, gate: ConnectionGate
     ) -> float | None:
-        """Return the seconds until the same connection is called once more, or None if never."""
+        """Count a failed call; return the seconds until the connection is retried, or None.
+
+        After None this search chooses the connection no more, or only once the others are used up
+        if the retry budget was empty.
+        """
         settings = self._core.settings
         self._calls[connection.id] += 1
         calls = self._calls[connection.id]
@@ -125,10 +155,7 @@ class CandidateSearch:
         return delay_s
 
     def note_closed(self, connection: Connection) -> None:
-        """Note that the gate of a connection is closed though the ranking counted it as healthy.
-
-        It is chosen again after a pause, so that the search cannot spin if the two disagree.
-        """
+        """Note that a connection's circuit breaker refused a call though the ranking allowed it."""
         self._throttled.add(connection.id)
 
     def note_unaffordable(self, candidate: RankedCandidate) -> None:
@@ -150,15 +177,23 @@ class CandidateSearch:
         self._uncovered[key] = bound
 
     def should_fall_back(self, error: ProviderError, connection: Connection) -> bool:
-        """Check whether anything is left to try after a failure."""
+        """Record a failure; check whether the search may go on, elsewhere or with a later retry."""
         self._last_error = error
         options = self._job_run.job.options
-        is_pinned = options.provider is not None and not self._has_spare
+        is_pinned = options.pin is not None and not self._has_spare
         falls_back = not is_pinned and _may_fall_back(error, self._operation, options)
         return connection.id in self._throttled or falls_back
 
+    def _has_tried(self, ranking: Ranking) -> bool:
+        """Check whether a candidate waits for its turn, or a connection was tried."""
+        tried = self._exhausted or self._throttled
+        return bool(tried) or any(c.connected and c.allowed for c in ranking.candidates)
+
     def _find_wait_s(self, soonest_s: float | None) -> float:
-        """Return the seconds until a candidate may be called; raise if none may in time."""
+        """Return the seconds until a candidate may be called; raise if none may in time.
+
+        Connections that were set aside may be chosen again afterwards.
+        """
         if self._throttled:
             self._throttled.clear()
             soonest_s = self._core.settings.retry_base_s
@@ -183,9 +218,10 @@ def _find_budget_left(job_run: JobRun, limits: Sequence[SpendingLimit]) -> Budge
 
 
 def _pin_to_submitted(job_run: JobRun, providers: ProviderPool) -> Options:
-    """Pin a job's options to the connection whose vendor may still be working on the job.
+    """Return a job's options, restricted to the connection whose vendor may still work on the job.
 
-    Another connection does not know the submission: the work would be done and billed again.
+    Another connection does not know the submission: the work would be done and billed again. The
+    options are unchanged if nothing was submitted or that connection is gone.
     """
     options, pin = job_run.job.options, job_run.job.connection_id
     if job_run.vendor_job_id is None or pin is None or pin in providers.failed_ids:
@@ -197,14 +233,20 @@ def _pin_to_submitted(job_run: JobRun, providers: ProviderPool) -> Options:
 
 
 def _is_retryable(error: ProviderError, operation: Operation[Any]) -> bool:
-    """Check whether the same connection may be called again (decisions, "Unknown outcome")."""
+    """Check whether the same connection may be called again (decisions, "Unknown outcome").
+
+    Marks an error of unknown outcome as final if the operation must not be repeated.
+    """
     if isinstance(error, OutcomeUnknownError) and not operation.repeatable:
         error.retryable = False
     return error.retryable
 
 
 def _may_fall_back(error: ProviderError, operation: Operation[Any], options: Options) -> bool:
-    """Check whether another vendor may do better; a refused input falls back only on request."""
+    """Check whether another vendor may be tried after an error.
+
+    A vendor's rejection of the input falls back only if the options ask for it.
+    """
     if isinstance(error, OutcomeUnknownError) and not operation.repeatable:
         return False
     if error.code is ErrorCode.REPLAY_MISS:

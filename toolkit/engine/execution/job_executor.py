@@ -66,7 +66,10 @@ class JobExecutor:
             return outcome
 
     async def _run_with_deadline(self, job_run: JobRun) -> JobOutcome:
-        """Run a job within its deadline, and record how it ended."""
+        """Run a job; record it as failed at its deadline, as `cancelled` if its task is cancelled.
+
+        A task that is cancelled because the engine shuts down leaves the job to be resumed.
+        """
         deadline_s = job_run.job.options.deadline_s
         try:
             if deadline_s is None:
@@ -90,7 +93,7 @@ class JobExecutor:
         if job_run.is_new and not limits.can_start(job_run.account_id):
             core.store.write(job_run.collect_changes(), lease=job_run.lease)
         async with limits.hold(job_run.account_id, job_run.lease.root_id):
-            if job_run.job.workflow_id is not None:
+            if job_run.kind in ("node", "row"):
                 await yield_to_others(job_run.account_id)
                 await core.store.writer.backlog.wait_for_room()
             waiting.check()
@@ -111,13 +114,14 @@ class JobExecutor:
                 is_same = info.code == ErrorCode.INVALID_OUTPUT.name and info == before
                 is_lasting = job_run.stops_when_lasting and is_same
                 before = info
+                job_run.useless_tries += info.code == ErrorCode.INVALID_OUTPUT.name
                 if is_lasting or not retryable or job_run.job.retry_count >= job_run.max_retries:
                     return self._fail(job_run, info)
             waiting.check()
             self._mark_retrying(job_run)
 
     async def cancel(self, job_run: JobRun) -> None:
-        """Put a job into the state `cancelled`, and keep the spent cost."""
+        """Put a job into the state `cancelled` and keep the spent cost, unless it has ended."""
         if job_run.job.status in FINAL_STATUSES:
             return  # its end is already on its way to the store: states only move forward
         reason = make_error_info(ErrorCode.CANCELLED)
@@ -140,7 +144,7 @@ class JobExecutor:
         )
 
     def _mark_retrying(self, job_run: JobRun) -> None:
-        """Mark the job as running again, which is a node retry."""
+        """Count a node retry of a job, and record the job as running again."""
         job, started_at = job_run.job, now()
         job.retry_count += 1
         job.status_detail = "retrying"
@@ -161,11 +165,11 @@ class JobExecutor:
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
         if job_run.capability.state is not None:
-            job_run.digests.pop("state", None)  # from an earlier retry
+            job_run.state = ""  # from an earlier retry
             state = await self._read_state(job_run, call)
             if state is None:
                 return await self._execute_flow(job_run, call)
-            job_run.digests["state"], job_run.state_check = state
+            job_run.state, job_run.state_check = state
         key = await ask_store(self._core, self._cache.find_key, job_run, call)
         look_s = FIRST_LOOK_S
         while True:
@@ -184,15 +188,19 @@ class JobExecutor:
             look_s = min(2 * look_s, MAX_LOOK_S)
 
     async def _read_state(self, job_run: JobRun, call: Call[Any]) -> tuple[str, str] | None:
-        """Return the digests of everything except the input that a result depends on."""
+        """Return two digests of the state that a result depends on in addition to the input.
+
+        The first belongs to the cache's key, the second shows whether the state changed during the
+        call. Returns None if the state cannot be read, so nothing may be cached.
+        """
         state = cast("Callable[[Any], tuple[str, str] | None]", job_run.capability.state)
         return await self._core.driver.run_in_thread(partial(state, call.input), job_run.account_id)
 
     async def _is_state_unchanged(self, job_run: JobRun, call: Call[Any]) -> bool:
-        """Return True if a result may be stored: the state in its key has made it."""
+        """Check that a result may be cached: the state that it depends on has not changed."""
         if job_run.capability.state is None:
             return True
-        if "state" not in job_run.digests:
+        if not job_run.state:
             return False
         state = await self._read_state(job_run, call)
         return state is not None and state[1] == job_run.state_check
@@ -207,7 +215,7 @@ class JobExecutor:
         if "artifact_id" in job.output:
             job.output["artifact_id"] = copy.artifact.id
         job.artifact_id = copy.artifact.id
-        job.provider, job.model = earlier.provider, earlier.model
+        job.provider, job.model, job.upstream = earlier.provider, earlier.model, earlier.upstream
         job.cached, job.cached_from = True, earlier.id
         job.estimated_cost_usd = ZERO_USD
         changes = [insert, *job_run.collect_final_changes("completed")]
@@ -220,8 +228,9 @@ class JobExecutor:
             on_queued=job_run.add_queue_time,
         )
         if capability.operation is not None:
-            check_storage = self._core.quotas.check_storage  # before it is paid
-            await ask_store(self._core, check_storage, job_run.account_id, 1)
+            if not job_run.admitted.is_fresh:
+                check_storage = self._core.quotas.check_storage  # before it is paid
+                await ask_store(self._core, check_storage, job_run.account_id, 1)
             operate = partial(self._attempt_loop.run_operation, job_run)
             hooks = replace(hooks, on_operation=operate)
             self._core.driver.prepare_steps(capability.cpu_steps)
@@ -260,12 +269,13 @@ class JobExecutor:
 
     def _fail(self, job_run: JobRun, error: ErrorInfo) -> JobOutcome:
         changes = job_run.collect_final_changes("failed", error)
-        if job_run.on_failure is not None:
-            changes += job_run.on_failure(job_run)
         return JobOutcome(None, self._core.store.write(changes, lease=job_run.lease, paid=True))
 
     async def _make_call(self, job_run: JobRun) -> Call[Any]:
-        """Make the capability's call: the validated input, upstream results, artifact bytes."""
+        """Build the argument of a capability's flow: validated input, upstream results, bytes.
+
+        Input fields that were left out are filled from upstream results.
+        """
         capability, job_input = job_run.capability, dict(job_run.job.input)
         upstream: tuple[Upstream, ...] = ()
         if (capability.accepts or capability.reads_upstream) and job_run.upstream:
@@ -280,7 +290,9 @@ class JobExecutor:
                 fill()
             else:
                 await self._core.driver.run_in_thread(fill, job_run.account_id)
-        value = validate_input(capability, job_input, frozenset(), "input")
+        value = job_run.value
+        if value is None or upstream:
+            value = validate_input(capability, job_input, frozenset(), "input")
         has_operation = True
         if capability.operation is not None and not capability.operation_required:
             options = job_run.job.options
@@ -299,7 +311,7 @@ class JobExecutor:
     async def _load_blobs(
         self, job_run: JobRun, job_input: Mapping[str, object]
     ) -> dict[str, Blob]:
-        """Load the artifacts that the input names."""
+        """Load the artifacts that the input names, by field, and note their digests."""
         blobs: dict[str, Blob] = {}
         # Upstream artifacts may not be stored yet, so they are not looked up in the store.
         entries = {entry.artifact.id: entry for entry in job_run.upstream.values()}
@@ -308,7 +320,7 @@ class JobExecutor:
                 AccountScope(job_run.account_id), artifact_id
             )
             blobs[key] = await self._artifacts.load_blob(entry)
-            job_run.digests[key] = entry.artifact.sha256
+            job_run.digests[artifact_id] = entry.artifact.sha256
         return blobs
 
 
@@ -319,7 +331,7 @@ def _is_large(call: Call[Any]) -> bool:
 
 
 def make_deadline_error(deadline_s: float) -> ErrorInfo:
-    """Make the error of something that was not done within its deadline."""
+    """Make the `PROVIDER_TIMEOUT` error of work that did not end within its deadline."""
     message = f"The work did not end within its deadline of {deadline_s:g} s."
     return ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT.name, message=message)
 
@@ -338,7 +350,10 @@ def _check_output(capability: Capability, result: Result) -> None:
 def _fill_fields(
     capability: Capability, job_input: dict[str, object], upstream: Sequence[Upstream]
 ) -> None:
-    """Fill the fields that were left out from upstream results."""
+    """Fill the input fields that the caller left out with matching results of upstream nodes.
+
+    Changes `job_input` in place.
+    """
     for field, binding in capability.accepts.items():
         matching = [item for item in upstream if binding.matches(item.blob.media_type)]
         if field in job_input or not matching:
@@ -350,9 +365,12 @@ def _fill_fields(
             members = [item.find_member(field) for item in matching]
             job_input.update((field, member) for member in members if member is not None)
             continue
+        longest = find_max_length(capability.input_model, field)
+        if binding.mode == "artifacts":
+            job_input[field] = [item.artifact_id for item in matching][:longest]
+            continue
         texts = [text for item in matching if (text := item.text)]
         if texts:
-            longest = find_max_length(capability.input_model, field)
             job_input[field] = "\n\n".join(texts)[:longest]
 
 

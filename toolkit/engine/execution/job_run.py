@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.jobs import FINAL_STATUSES, FinalStatus
 from toolkit.contract.money import ZERO_USD, to_wire_usd
+from toolkit.engine.execution.admission import Admitted
 from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
@@ -23,11 +25,13 @@ from toolkit.store import (
     IncrementColumns,
     InsertRow,
     Lease,
+    ReplaceRow,
     RoomHold,
     Store,
     UpdateRow,
 )
 
+_NOT_ADMITTED = Admitted()
 # The fields of a job that its events show, if known.
 _EVENT_FIELDS = (
     "status_detail",
@@ -57,22 +61,31 @@ class JobRun:
     """One job that is run by the process holding its work item's lease.
 
     Attributes:
-        resource_id: the run or workflow whose events report the job.
-        kind: `run` or `node`, the first word of those events.
+        resource_id: the run, workflow or map whose events report the job.
+        kind: `run`, `job`, `node` or `row`, the first word of those events.
         stops_when_lasting: whether it is not retried unchanged after the same invalid output twice.
         upstream: the artifacts of the nodes it depends on, by node id.
         vendor_job_id: the vendor's id of the work that the job's last connection submitted and that
             may be in progress, to attach to it again.
         is_new: whether the job has no row yet.
+        value: its validated input, if this process accepted it; None otherwise.
+        admitted: what was found at its admission, if this process accepted it.
         started_monotonic: monotonic time at which this process began to run it; None before.
         provider_and_model: the last provider and model called, as the router names them.
-        on_failure: returns further changes to write when the job fails.
+        row: number of the row of a map that the job is for; its only event is its end.
+        on_state: returns further changes to write with a new state.
         close_work_item: returns the change that closes its work item, if that ends with the job.
         earlier_attempts: number of attempts before the current try.
-        digests: the SHA-256 of the artifact that each artifact field names.
+        digests: the SHA-256 of each artifact that its input names, by the artifact's id.
+        state: digest of the capability's state for the key of a cached result; empty without one.
         state_check: digest of the capability's state before the call, to compare it afterwards.
         cache_claim: id of its claim in the cache of results, which its final write deletes.
-        room: the disk space that is held for the result of its call; None before the first call.
+        reply: builds the row of the reply that is stored together with the next call; None if none
+            is to be kept.
+        reply_ids: ids of its stored replies, which its final write deletes.
+        useless_tries: number of its tries whose replies led to invalid output.
+        room: the disk space that is reserved for the result of its call; None before the first
+            call.
     """
 
     job: JobRecord
@@ -87,18 +100,25 @@ class JobRun:
     upstream: Mapping[str, StoredArtifact] = field(default_factory=dict)
     vendor_job_id: str | None = None
     is_new: bool = False
+    value: Any = None
+    admitted: Admitted = _NOT_ADMITTED
     started_monotonic: float | None = None
     provider_and_model: tuple[str | None, str | None] = (None, None)
-    on_failure: Callable[["JobRun"], list[Change]] | None = None
+    row: int | None = None
+    on_state: Callable[["JobRun"], list[Change]] | None = None
     close_work_item: Callable[[], Change] | None = None
     earlier_attempts: int = 0
     digests: dict[str, str] = field(default_factory=dict)
+    state: str = ""
     state_check: str = ""
     cache_claim: str | None = None
+    reply: Callable[[], ReplaceRow] | None = None
+    reply_ids: list[str] = field(default_factory=list)
+    useless_tries: int = 0
     room: RoomHold | None = None
 
     def release_room(self, _commit: "asyncio.Future[None] | None" = None) -> None:
-        """Release the disk space that is held for its result."""
+        """Release the disk space that is reserved for the job's result, if any."""
         if self.room is not None:
             self.room.release()
             self.room = None
@@ -118,15 +138,21 @@ class JobRun:
             else UpdateRow("jobs", self.job.id, self._make_columns()),
             *self._count_calls(),
         ]
-        if self.is_new:
+        if self.is_new and self.row is None:
             changes.append(self._make_event("queued", self.job.created_at))
         if state is not None:
-            changes.append(self._make_event(state, at or now()))
+            if self.row is None or state in FINAL_STATUSES:
+                changes.append(self._make_event(state, at or now()))
+            if self.on_state is not None:
+                changes += self.on_state(self)
         self.is_new = False
         return changes
 
     def _count_calls(self) -> list[Change]:
-        """Count the calls that ended since the last time in the account's usage."""
+        """Return the changes that add newly ended calls to the account's usage.
+
+        Marks the calls, so that each is counted once.
+        """
         attempts = [
             attempt
             for attempt in self.job.attempts
@@ -176,6 +202,8 @@ class JobRun:
         data: dict[str, object] = {} if own_id == self.resource_id else {"id": own_id}
         if job.node_id is not None:
             data["node_id"] = job.node_id
+        if self.row is not None:
+            data["row"] = self.row
         for name in _EVENT_FIELDS:
             value = getattr(job, name)
             if value is not None:
@@ -219,10 +247,11 @@ class JobRun:
         closing: list[Change] = [] if self.close_work_item is None else [self.close_work_item()]
         if self.cache_claim is not None:
             closing.append(DeleteRow("cache", self.cache_claim))
+        closing += [DeleteRow("replies", reply_id) for reply_id in self.reply_ids]
         return [*self.collect_changes(status, job.completed_at), usage, *closing]
 
     def _sum_costs(self, status: FinalStatus) -> None:
-        """Sum up the job's cost: the calls that led to its result, or all if there is none."""
+        """Set the job's cost: of the calls that led to its result, or without one, of all calls."""
         job = self.job
         calls = [attempt for attempt in job.attempts if attempt.provider is not None]
         if calls and status == "completed":
@@ -267,7 +296,7 @@ def requeue_interrupted(job: JobRecord) -> JobRecord:
 
 
 def write_detail(store: Store, job_run: JobRun, detail: str | None) -> None:
-    """Record the reason why a job waits, unless its record has it already."""
+    """Record why a job waits, or None once it does not, unless its record says so already."""
     if job_run.job.status_detail != detail:
         job_run.job.status_detail = detail
         store.write(job_run.collect_changes("running"), lease=job_run.lease)

@@ -27,6 +27,7 @@ KEEPER_INTERVAL_S = 1.0
 MAX_RELEASE_WAIT_S = 1.0
 MIN_NOTICES_S = 0.05  # between two checks for work that other engines have released
 MAX_CANCEL_WAIT_S = 10.0  # until the end of cancelled work is recorded
+MAX_RETRY_WAIT_S = 60.0
 
 
 class LeaseManager:
@@ -48,9 +49,11 @@ class LeaseManager:
         self._noticed_at = 0.0
         # Leases that could not be released: until they are, nobody can claim their work items.
         self._unreleased: set[Lease] = set()
+        # Failures of a handler in a row, and the time of the next try by the monotonic clock.
+        self._failures: dict[str, tuple[int, float]] = {}
 
     def register_handler(self, kind: str, handler: LeaseHandler) -> None:
-        """Register the handler of a kind of work items: `run`, `job`, `workflow` or `task`."""
+        """Register the handler of a kind of work items, such as `run` or `map`."""
         self._handlers[kind] = handler
 
     @property
@@ -59,7 +62,7 @@ class LeaseManager:
         return len(self._running)
 
     async def open(self, *, take_up: bool) -> None:
-        """Start to renew the leases of the work that runs here.
+        """Start the background tasks that renew leases, notice cancels and claim released work.
 
         Args:
             take_up: also take up abandoned work, now and later.
@@ -72,19 +75,25 @@ class LeaseManager:
         self._keeper = asyncio.create_task(self._run_keeper(), name="lease keeper")
 
     def start(self, lease: Lease) -> None:
-        """Start to work on a work item whose lease this process holds."""
+        """Start the handler of a work item whose lease this process holds.
+
+        Does nothing if the item runs here already, or the engine is shutting down.
+        """
         if lease.root_id not in self._running and not self._core.is_draining:
             task = asyncio.create_task(self._run_handler(lease), name=lease.root_id)
             self._running[lease.root_id] = task
 
     def _has_leases(self) -> bool:
-        """Check whether there are leases to renew; runs on the heartbeat thread."""
+        """Check whether there are leases to renew; if not, note in the store that none is held.
+
+        Runs on the heartbeat thread.
+        """
         if not self._running:
             self._core.store.leases.note_idle()
         return bool(self._running)
 
     async def reacquire(self, root_id: str, key_id: str | None = None) -> Lease:
-        """Lease a work item that has ended; the process that ended it may be about to release it.
+        """Lease a work item that has ended, waiting briefly for its last process to release it.
 
         Args:
             root_id: the id of the work item.
@@ -103,7 +112,7 @@ class LeaseManager:
         return lease
 
     async def release(self, lease: Lease) -> None:
-        """Release a lease whose work was not begun; later, if the store is unavailable."""
+        """Release a lease whose work was not begun; if the store is unavailable, do so later."""
         await self._release_or_defer(lease, is_done=True)
 
     async def take_up(self, root_id: str) -> None:
@@ -113,7 +122,13 @@ class LeaseManager:
             await self._claim_ready()
 
     async def cancel(self, root_id: str) -> None:
-        """Have a work item cancelled, here or by the process that has its lease."""
+        """Have a work item cancelled, here or by the process that has its lease.
+
+        Waits for the end only if the item runs here.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` if the end was not recorded within `MAX_CANCEL_WAIT_S`.
+        """
         if root_id not in self._running:
             lease = await self._core.store.leases.claim_root(root_id)
             if lease is not None:
@@ -134,7 +149,7 @@ class LeaseManager:
             await self._core.store.leases.request_cancel(root_id)
 
     async def wait(self, root_id: str) -> None:
-        """Wait until this process no longer works on a work item."""
+        """Wait until this process no longer works on a work item; return at once if it does not."""
         task = self._running.get(root_id)
         if task is not None:
             await asyncio.wait([task])
@@ -175,9 +190,12 @@ class LeaseManager:
             self._core.store.writer.forfeit(lease, error)
             log.warning("%s stopped and will be resumed later: %s", lease.root_id, error)
         except Exception:
-            log.exception("%s stopped and will be resumed later", lease.root_id)
+            wait_s = self._back_off(lease.root_id)
+            log.exception("%s stopped and will be resumed in %.0f s", lease.root_id, wait_s)
         finally:
             self._running.pop(lease.root_id, None)
+            if is_done:
+                self._failures.pop(lease.root_id, None)
             # A cancel that came too late would keep it from being released.
             releasing = asyncio.ensure_future(
                 self._release_or_defer(lease, is_done, is_told=is_told)
@@ -185,6 +203,13 @@ class LeaseManager:
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(releasing)
             await releasing
+
+    def _back_off(self, root_id: str) -> float:
+        """Wait twice as long after each failure in a row (exponential backoff); return the wait."""
+        count = self._failures.get(root_id, (0, 0.0))[0] + 1
+        wait_s = min(MAX_RETRY_WAIT_S, self._interval_s * 2.0**count)
+        self._failures[root_id] = count, time.monotonic() + wait_s
+        return wait_s
 
     async def _release_or_defer(
         self, lease: Lease, is_done: bool, *, is_told: bool = False
@@ -218,7 +243,7 @@ class LeaseManager:
                 log.exception("the lease keeper failed once and continues")
 
     async def _wait_for_notice(self) -> None:
-        """Wait for a notice that there may be work, at most for the interval.
+        """Wait for a notice of released work or of a cancel, at most for the polling interval.
 
         Notices that arrive together count once. Work that two failing engines release again and
         again keeps neither of them busy.
@@ -247,6 +272,8 @@ class LeaseManager:
 
     async def _is_ready(self, work_item: Row) -> bool:
         in_scope = self._scope is None or work_item["id"] in self._scope
+        if time.monotonic() < self._failures.get(work_item["id"], (0, 0.0))[1]:
+            return False
         # A later version may have work of kinds that this version does not know.
         return (
             in_scope

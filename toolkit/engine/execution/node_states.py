@@ -29,7 +29,7 @@ class SkippedNode:
 
 
 class JobState(NamedTuple):
-    """The part of a job that a workflow's record shows; the rest is dropped once it ended."""
+    """The part of a job that a workflow's record shows; it stays in memory after the job ends."""
 
     id: str
     workflow_id: str | None
@@ -60,7 +60,7 @@ async def materialize_nodes(
     skipped: Mapping[str, SkippedNode],
     pacer: Pacer,
 ) -> WorkflowRecord:
-    """Return a workflow's record with the states of its nodes, and its sums.
+    """Return a workflow's record with its nodes' states, and the sums of their costs and retries.
 
     Args:
         workflow: the record, which is not changed.
@@ -105,9 +105,9 @@ def _describe_failure(node: Node) -> str:
 
 
 def find_kept_jobs(nodes: Sequence[Node], rerun_ids: Collection[str]) -> dict[str, str]:
-    """Find the jobs that are kept, by node id, if the nodes of `rerun_ids` run again.
+    """Find the jobs whose results are kept, by node id, if the nodes of `rerun_ids` run again.
 
-    An optional node that failed runs again only with something that depends on it.
+    An optional node that failed is kept too, unless a node that depends on it runs again.
     """
     dependents = find_dependents(nodes)
     failed_ids = {node.id for node in nodes if node.optional and node.status == "failed"}
@@ -149,7 +149,7 @@ def find_descendants(node_id: str, dependents: Mapping[str, Sequence[str]]) -> l
 
 
 def find_optional(nodes: Iterable[Node | NodeCreate]) -> frozenset[str]:
-    """Find the nodes whose dependents run without them if they fail."""
+    """Find the ids of optional nodes: if such a node fails, its dependents run without it."""
     return frozenset(node.id for node in nodes if node.optional)
 
 
@@ -170,7 +170,7 @@ def skip_descendants(
 def find_skipped(
     jobs: Mapping[str, JobState], edges: Mapping[str, Sequence[str]], optional: Collection[str]
 ) -> dict[str, SkippedNode]:
-    """Find every descendant of a node that failed: the skipped nodes follow from the jobs.
+    """Find the nodes that never start because a node that they need failed or was cancelled.
 
     Args:
         jobs: the jobs in their current state, by node id.
@@ -189,5 +189,5 @@ def find_skipped(
 
 
 def make_error_info(code: ErrorCode) -> ErrorInfo:
-    """Make the error that a record shows for a code."""
+    """Make the error that a record shows for a code, with the code's standard message."""
     return ErrorInfo(code=code.name, message=code.hint)

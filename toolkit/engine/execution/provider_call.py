@@ -11,7 +11,7 @@ import httpx
 from toolkit.contract.compute import Compute
 from toolkit.contract.endpoints import Endpoint
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
-from toolkit.contract.events import TextDelta
+from toolkit.contract.events import TextDelta, ToolCallPart
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
@@ -33,7 +33,8 @@ from toolkit.plugins import (
     TextRequest,
     Vendor,
 )
-from toolkit.plugins.key_redaction import redact_message
+from toolkit.plugins.key_redaction import KeyForms, redact_message
+from toolkit.plugins.streaming import AnswerPiece
 from toolkit.settings import Timeouts
 from toolkit.store import AccountScope, Repository, StoreUnavailableError, UpdateRow
 
@@ -47,7 +48,7 @@ class ProviderCall:
     Args:
         core: the context that the engine's parts share.
         job_run: the job that the call is for.
-        chosen: the connection and model to call.
+        choice: the connection and model to call.
         bill: the bill that covers each request of the call.
     """
 
@@ -57,6 +58,7 @@ class ProviderCall:
         self._core = core
         self._job_run = job_run
         self._connection, self._model = choice.connection, choice.candidate.model or ""
+        self._tier = choice.candidate.tier
         self._vendor: Vendor = core.registry.vendors[choice.candidate.provider]
         self._bill = bill
         self._cancellation: httpx.Request | None = None
@@ -71,36 +73,35 @@ class ProviderCall:
         """
         core, vendor = self._core, self._vendor
         access = await ask_store(core, self._resolve_access, operation)
-        shown_text = None
-        if isinstance(operation, TextRequest) and operation.stream:
+        shown_answer = None
+        if isinstance(operation, TextRequest) and operation.may_stream:
             is_watched = core.texts.is_wanted(self._job_run.resource_id, self._job_run.job.id)
             # Recorded and replayed calls must not change.
             if is_watched and not core.is_reproducible:
-                shown_text = _ShownText(core.texts, self._job_run, access.secret)
-            else:
-                operation = replace(operation, stream=False)
+                shown_answer = _ShownAnswer(core.texts, self._job_run, access.key_forms)
+                operation = replace(operation, stream=True)
         hooks = FlowHooks(
             on_submitted=self._store_submission,
             on_pause=partial(write_detail, core.store, self._job_run),
             on_queued=self._job_run.add_queue_time,
             on_request=self._permit_request,
             on_outcome=self._bill.note_outcome,
-            on_text=ignore if shown_text is None else shown_text.add,
+            on_piece=ignore if shown_answer is None else shown_answer.add,
         )
         try:
             reply: Reply = await core.driver.run(
                 vendor.operations[type(operation)](operation, access),
                 hooks,
-                timeouts=core.get_timeouts(vendor.id, self._job_run.capability.id),
+                timeouts=core.get_timeouts(vendor.id, self._job_run.capability.id, self._tier),
                 via=vendor.id,
                 account_id=self._job_run.account_id,
                 is_large=measure_size(operation) > MAX_INLINE_BYTES,
             )
         except ProviderError as error:
             if not core.is_reproducible:  # a replay has no secret, but a word in its place
-                error.message = redact_message(error.message, access.secret)
+                error.message = redact_message(error.message, access.key_forms)
             if error.code is ErrorCode.PROVIDER_AUTH_FAILED:
-                error.retryable = await self._has_new_secret(access.secret)
+                error.retryable = await self._has_new_secret(access.pointed or access.secret)
             raise
         except asyncio.CancelledError:
             if self._cancellation is not None and not core.is_draining:
@@ -109,11 +110,11 @@ class ProviderCall:
                     await asyncio.shield(ending)
             raise
         else:
-            if shown_text is not None:
-                shown_text.add_rest()
+            if shown_answer is not None:
+                shown_answer.add_rest()
         finally:
-            if shown_text is not None:
-                shown_text.end()
+            if shown_answer is not None:
+                shown_answer.end()
         if isinstance(reply, TextReply) and len(reply.text) > MAX_REPLY_CHARACTERS:
             raise ProviderError(
                 ErrorCode.PROVIDER_BAD_RESPONSE,
@@ -121,12 +122,16 @@ class ProviderCall:
                 retryable=False,
             )
         if measure_size(reply) <= MAX_INLINE_BYTES:
-            return redact_reply(reply, access.secret)
-        redact = partial(redact_reply, reply, access.secret)
+            return redact_reply(reply, access.key_forms)
+        redact = partial(redact_reply, reply, access.key_forms)
         return await core.driver.run_in_thread(redact, self._job_run.account_id)
 
     async def _resolve_access(self, operation: Operation[Any]) -> Access:
-        """Resolve the secret, and the vendor's own id of the place that the job names."""
+        """Resolve the secret, and the vendor's ids of the endpoint or pod that the job names.
+
+        Raises:
+            ProviderError: a thing that the call needs is missing.
+        """
         core, vendor = self._core, self._vendor
         models = core.directory.list_models(vendor, operation.kind)
         model = find_model(models, self._model)
@@ -143,6 +148,7 @@ class ProviderCall:
                 endpoint=endpoint,
                 pod=pod,
                 resume=self._job_run.vendor_job_id,
+                tier=self._tier,
             )
         except StoreUnavailableError:
             raise
@@ -152,7 +158,11 @@ class ProviderCall:
     async def _find_vendor_id(
         self, places: Repository[Endpoint] | Repository[Compute], place_id: str | None
     ) -> str | None:
-        """Find the vendor's own id of the endpoint or pod that the job names."""
+        """Find the vendor's own id of a named endpoint or pod; None if the job names none.
+
+        Raises:
+            WorkError: `NOT_FOUND` if it is not ready any more, or was never created.
+        """
         if place_id is None:
             return None
         row = await places.find_row(
@@ -175,7 +185,7 @@ class ProviderCall:
         await self._core.store.write([update], lease=self._job_run.lease, paid=True)
 
     async def _permit_request(self, request: httpx.Request) -> None:
-        """Permit a request once it is covered, and only if this process holds the lease."""
+        """Reserve the cost of a request, and have the lease checked just before it is sent."""
         if is_billable(request):
             # A write may have failed since the intent was written, or used up the room.
             await self._core.store.result_room.ensure()
@@ -185,7 +195,10 @@ class ProviderCall:
         request.extensions[SEND_CHECK] = self._check_lease
 
     async def _has_new_secret(self, old_value: str) -> bool:
-        """Check whether the pointer now leads to a secret other than the refused secret."""
+        """Check whether the pointer now leads to a secret other than the refused secret.
+
+        False if the secret cannot be resolved.
+        """
         connection = self._connection
         self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
         try:
@@ -194,39 +207,57 @@ class ProviderCall:
             return False
 
 
-class _ShownText:
-    """The text of one call without its key, for watchers of its run, workflow or job.
+class _ShownAnswer:
+    """The streamed answer of one call, with the vendor's key removed, for watchers of its work.
 
     Args:
-        texts: the streams that show the text.
-        job_run: the job whose newest attempt writes the text.
-        secret: the key of the call, which a vendor may echo, even in two halves.
+        texts: the streams that show the answer.
+        job_run: the job whose newest attempt writes the answer.
+        key_forms: the forms of the call's key, which a vendor may echo, even in two halves.
     """
 
-    def __init__(self, texts: TextStreams, job_run: JobRun, secret: str) -> None:
+    def __init__(self, texts: TextStreams, job_run: JobRun, key_forms: KeyForms) -> None:
         self._texts = texts
         self._job = job_run.job
         self._resources = tuple({job_run.resource_id, job_run.job.id})
         self._attempt = job_run.job.attempts[-1].n
-        self._redactor = StreamRedactor(secret)
+        self._key_forms = key_forms
+        self._parts: dict[tuple[str, int], tuple[StreamRedactor, TextDelta]] = {}
 
-    def add(self, piece: str) -> None:
-        """Show a piece."""
-        self._show(self._redactor.add(piece))
+    def add(self, piece: AnswerPiece) -> None:
+        """Show the next piece, except an end that may be the beginning of the key."""
+        part = piece.kind, piece.index
+        if part not in self._parts:
+            redactor = StreamRedactor(self._key_forms, is_json=piece.kind == "tool_call")
+            self._parts[part] = redactor, self._begin_part(piece)
+        redactor, begun = self._parts[part]
+        self._show(begun, redactor.add(piece.text))
 
     def add_rest(self) -> None:
-        """Show the end of a text, which was held back as a possible part of a secret."""
-        self._show(self._redactor.finish())
+        """Show the end of each part, which was held back as a possible part of a secret."""
+        for redactor, begun in self._parts.values():
+            self._show(begun, redactor.finish())
 
-    def _show(self, text: str) -> None:
-        if not text:
-            return
-        job = self._job
+    def _begin_part(self, piece: AnswerPiece) -> TextDelta:
         delta = TextDelta(
-            resource_id="", job_id=job.id, node_id=job.node_id, attempt=self._attempt, text=text
+            resource_id="",
+            job_id=self._job.id,
+            node_id=self._job.node_id,
+            attempt=self._attempt,
+            kind=piece.kind,
+            text="",
         )
-        self._texts.add(*self._resources, delta=delta)
+        if piece.kind == "tool_call":
+            call = redact_reply(piece, self._key_forms)
+            delta.tool_call = ToolCallPart(index=call.index, id=call.id, name=call.name)
+            self._texts.add(*self._resources, delta=delta)  # the name, before any arguments
+        return delta
+
+    def _show(self, begun: TextDelta, text: str) -> None:
+        if text:
+            delta = begun.model_copy(update={"text": text})
+            self._texts.add(*self._resources, delta=delta)
 
     def end(self) -> None:
-        """Stop showing the text, complete or not."""
+        """Stop showing the answer, complete or not."""
         self._texts.end(*self._resources, job_id=self._job.id)

@@ -16,10 +16,12 @@ from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.jobs import FINAL_STATUSES, Options
+from toolkit.contract.maps import MapRecord
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import FUNCTION_CAPABILITY, WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.job_record import JobRecord, read_job
+from toolkit.engine.routing.provider_selection import ProviderSelection
 from toolkit.functions import FunctionTable
 from toolkit.store import AccountScope, AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
 
@@ -45,7 +47,7 @@ class Readiness:
         self._noted: set[str] = set()
 
     async def is_ready(self, work_item: Row) -> bool:
-        """Check whether a work item can be resumed here; a cancel has no requirements."""
+        """Check whether a work item can be resumed here; always True if it is to be cancelled."""
         root_id = str(work_item["id"])
         if work_item["cancel_requested"]:
             return True
@@ -102,7 +104,10 @@ class Readiness:
                     self._waiting[root_id] = 0.0, detail
 
     async def _find_missing_functions(self, work_item: Row) -> list[str]:
-        """Find the functions that a workflow is yet to call and this process does not have."""
+        """Find the functions that a workflow is yet to call and this process does not have.
+
+        Empty for other kinds of work.
+        """
         row = None
         if work_item["kind"] == "workflow":
             row = await self._core.store.get_row("workflows", str(work_item["id"]))
@@ -131,7 +136,10 @@ class Readiness:
     async def _find_usable(
         self, work_item: Row, pool: ConnectionsByProvider
     ) -> Iterable[Collection[Connection]]:
-        """Find the usable connections for each job that is not done yet."""
+        """Find, for each unfinished job, the connections of which one must have its secret.
+
+        A job without any such connection does not wait.
+        """
         root_id, kind = str(work_item["id"]), work_item["kind"]
         if kind in ("run", "job"):
             by_id = {"run_id" if kind == "run" else "id": root_id}
@@ -139,6 +147,12 @@ class Readiness:
             return [self._find_for_job(row, pool) for row in rows]
         if kind == "workflow":
             return await self._find_for_workflow(root_id, pool)
+        if kind == "map":
+            row = await self._core.store.get_row("maps", root_id)
+            if row is None:
+                return []
+            record = self._core.records.maps.read(row)
+            return [self._find_for_capability(record.capability, record.options, pool)]
         row = await self._core.store.get_row("tasks", root_id)
         workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")
         if workflow_id is None:  # not planned yet, so its needs are unknown: any connection will do
@@ -186,12 +200,7 @@ class Readiness:
         except ToolkitError:
             return []  # not known here any more, which is reported when it is run
         usable = [connection for vendor in vendors for connection in pool.get(vendor.id, [])]
-        pin = options.pin
-        return [
-            connection
-            for connection in usable
-            if pin is None or pin in (connection.provider, connection.id)
-        ]
+        return list(filter(ProviderSelection.of(options).admits_connection, usable))
 
     async def _resolves(self, connection: Connection) -> bool:
         expires_at, is_resolved = self._resolved.get(connection.id, (0.0, False))
@@ -204,15 +213,20 @@ class Readiness:
         return is_resolved
 
     async def _make_changes(self, lease: Lease, detail: str | None) -> list[Change]:
-        """Return the changes for records that do not show the waiting yet, or still do."""
+        """Return the changes that set or clear the reason for waiting in a work item's records.
+
+        Each changed record gets an event; a record that is right already is left alone.
+        """
         root_id, records = lease.root_id, self._core.records
         table = "jobs" if lease.kind in ("run", "job") else f"{lease.kind}s"
         by_id = {"run_id" if lease.kind == "run" else "id": root_id}
         changes: list[Change] = []
         for row in await self._core.store.find_rows(table, **by_id):
-            record: JobRecord | WorkflowRecord | Task
+            record: JobRecord | MapRecord | WorkflowRecord | Task
             if table == "jobs":
                 record = read_job(row)
+            elif table == "maps":
+                record = records.maps.read(row)
             else:
                 record = (records.workflows if table == "workflows" else records.tasks).read(row)
             stored_detail = record.status_detail
@@ -230,7 +244,7 @@ class Readiness:
 
 
 def _warn_of_missing(root_id: str, names: Sequence[str], table: FunctionTable | None) -> None:
-    """Warn that a workflow waits for functions; a process that calls none says so in its record."""
+    """Log which functions a workflow waits for, unless this process offers no functions at all."""
     if table is None:
         return
     from toolkit.functions.node_capability import explain_missing

@@ -19,6 +19,7 @@ from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun
+from toolkit.engine.execution.seals import Seal, find_seal
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.routing.router import route
 from toolkit.engine.services.artifacts import Artifacts, StoredArtifact
@@ -38,11 +39,12 @@ class CachedResult(NamedTuple):
 
 
 class CacheTurn(NamedTuple):
-    """The turn of a job at a key.
+    """The answer of the cache to a job that looks up its key.
 
     Attributes:
-        cached: the result, if there is one; None if the job is to make it.
-        is_waiting: True while another job makes it.
+        cached: the result, if there is one.
+        is_waiting: True while another job makes the result; without either, the caller is to make
+            it.
     """
 
     cached: CachedResult | None = None
@@ -63,7 +65,7 @@ class ResultCache:
         return self._locks.setdefault(key, asyncio.Lock())
 
     async def find_key(self, job_run: JobRun, call: Call[Any]) -> str:
-        """Find the key that the result of a job would have now."""
+        """Make the key of a job's result by the provider and model that would be called now."""
         provider, model = await self._find_first_choice(job_run, call)
         return self.make_key(job_run, call, provider, model)
 
@@ -76,7 +78,8 @@ class ResultCache:
         parts = {
             "account": job_run.account_id,
             "capability": job_run.capability.name,
-            "input": {**call.input.model_dump(mode="json"), **job_run.digests},
+            "input": call.input.model_dump(mode="json"),
+            "state": job_run.state,
             "upstream": [
                 [up.node_id, job_run.upstream[up.node_id].artifact.sha256] for up in call.upstream
             ],
@@ -87,24 +90,29 @@ class ResultCache:
             "simulated": self._core.settings.sandbox,
         }
         document = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+        for artifact_id, digest in job_run.digests.items():
+            document = document.replace(artifact_id, digest)
         return hashlib.sha256(document.encode()).hexdigest()
 
     async def find_or_claim(self, key: str, job_run: JobRun) -> CacheTurn:
         """Find the account's result of this key, or claim the key for `job_run`.
 
-        A caller whose turn it is not looks again, and releases the lock of the key meanwhile: this
-        very process may take over the job that holds the claim, and that job needs the lock.
+        If another job makes the result, the caller releases the key's lock and looks again later:
+        this process may take over that job, which then needs the lock.
         """
-        cached = await self._find(key, job_run.account_id)
+        cached = await self._find(key, job_run)
         if cached is not None:
             return CacheTurn(cached)
         if not await self._claim(key, job_run):
             return CacheTurn(is_waiting=True)
         # The job that held the claim may have ended between the two looks.
-        return CacheTurn(await self._find(key, job_run.account_id))
+        return CacheTurn(await self._find(key, job_run))
 
     async def _claim(self, key: str, job_run: JobRun) -> bool:
-        """Claim a key for a job; return False while another process works on its result."""
+        """Claim a key for a job; return False if another job has the claim and is worked on.
+
+        A claim whose job ended or was abandoned is replaced. Another claim of this job is deleted.
+        """
         store, claim_id = self._core.store, CLAIM_PREFIX + key
         if job_run.cache_claim not in (None, claim_id):
             await store.write([DeleteRow("cache", job_run.cache_claim)], lease=job_run.lease)
@@ -136,10 +144,13 @@ class ResultCache:
             return False
         return not await store.leases.is_abandoned(str(job["root_id"]))
 
-    async def _find(self, key: str, account_id: str) -> CachedResult | None:
-        """Return the account's result of this key, or None if its job or its bytes are gone."""
+    async def _find(self, key: str, job_run: JobRun) -> CachedResult | None:
+        """Return the account's result of this key, or None if its job or its bytes are gone.
+
+        Sealed work takes the results of its sealed model only.
+        """
         # The key covers the account too; the scope holds even if a later key forgets it.
-        scope = AccountScope(account_id)
+        scope = AccountScope(job_run.account_id)
         cached = await self._core.store.find_owned_row("cache", scope, key)
         if cached is None:
             return None
@@ -147,11 +158,15 @@ class ResultCache:
         if row is None:
             return None
         job = read_job(row)
+        if job_run.job.options.sealed and job.provider is not None:
+            seal = await find_seal(self._core, job_run)
+            if seal is None or not seal.accepts(Seal.of(job, seal.asked)):
+                return None
         artifact = await self._artifacts.find_intact(scope, job.artifact_id)
         return None if artifact is None else CachedResult(job, artifact)
 
     def make_put(self, key: str, job_run: JobRun) -> ReplaceRow:
-        """Record a completed job, in place of one that had the same result."""
+        """Make the change that records a completed job as the key's result, replacing any other."""
         return ReplaceRow("cache", self._make_row(key, job_run))
 
     @staticmethod
@@ -173,5 +188,7 @@ class ResultCache:
             AccountScope(job_run.account_id), capability, job_run.job.options
         )
         operation = capability.estimate(call.input)
-        first = route(capability, job_run.job.options, operation, providers).first_choice
+        ranking = route(capability, job_run.job.options, operation, providers)
+        seal = await find_seal(self._core, job_run)
+        first = (ranking if seal is None else seal.restrict(ranking)).first_choice
         return (first.provider, first.model) if first else (None, None)

@@ -81,7 +81,7 @@ class Scheduler:
         self._yields_at = 0.0  # when nodes let the loop go on, by the monotonic clock
 
     async def run(self) -> WorkflowRecord:
-        """Run to the end; the final state is durable when this returns.
+        """Run the workflow to its end; the final state is durable when this returns.
 
         Raises:
             LeaseLost: another process has taken the workflow over.
@@ -121,7 +121,7 @@ class Scheduler:
         return await self._finish_from_states()
 
     async def abandon(self) -> WorkflowRecord:
-        """End recovered nodes, and nodes that never began, as cancelled without running them."""
+        """End the workflow and its unfinished nodes as cancelled, without running them."""
         for node_id in list(self._interrupted):
             job_run = self._make_job_run(self._nodes[node_id])
             await self._executor.cancel(job_run)
@@ -194,7 +194,7 @@ class Scheduler:
         self._tasks.add(asyncio.create_task(carried_out, context=self._context))
 
     async def _start_chains(self, node_ids: Sequence[str]) -> None:
-        """Start nodes in small batches: the first step of each takes one iteration of the loop."""
+        """Start nodes in small batches; in between, other tasks run and the store may catch up."""
         for i, node_id in enumerate(node_ids):
             self._start_chain(node_id)
             if i % START_BATCH_SIZE == START_BATCH_SIZE - 1:
@@ -242,14 +242,20 @@ class Scheduler:
         return [node_id for node_id in self._dependents[node_id] if self._is_ready(node_id)]
 
     def _has_to_yield(self) -> bool:
-        """Check whether the loop must go on: for another job at once, for all else soon."""
+        """Check whether a chain must yield to the event loop.
+
+        It must at once if another job is active, and otherwise after `MAX_TURN_S`.
+        """
         slots = self._core.concurrency
         is_alone = len(self._tasks) == 1 and not (slots.used_count or slots.waiting_count)
         return not is_alone or time.monotonic() > self._yields_at
 
     def _skip_descendants(self, job_run: JobRun) -> list[Change]:
-        """Skip only the descendants of a node that failed; independent branches go on."""
-        if job_run.job.node_id in self._optional:
+        """Mark the descendants of a failed node as skipped, and return their events.
+
+        Does nothing for any other state, and if the node is optional.
+        """
+        if job_run.job.status != "failed" or job_run.job.node_id in self._optional:
             return []
         skipped = skip_descendants(
             str(job_run.job.node_id), job_run.job.completed_at, self._dependents, self._skipped
@@ -283,7 +289,7 @@ class Scheduler:
             upstream=upstream,
             vendor_job_id=self._vendor_jobs.get(node.id),
             is_new=earlier is None,
-            on_failure=self._skip_descendants,
+            on_state=self._skip_descendants,
         )
 
     def _make_job(self, node: Node, upstream: Mapping[str, StoredArtifact]) -> JobRecord:
@@ -320,7 +326,7 @@ class Scheduler:
             await asyncio.wait(running)
 
     async def _finish_from_states(self) -> WorkflowRecord:
-        """Finish by the nodes' states: failed if a required node failed, or nothing was made."""
+        """Record the workflow's end: failed if a required node or every last node failed."""
         failures = {id_: state for id_, state in self._states.items() if state.status == "failed"}
         failed = [state for id_, state in failures.items() if id_ not in self._optional]
         last = [node_id for node_id, dependents in self._dependents.items() if not dependents]
@@ -332,7 +338,7 @@ class Scheduler:
         return await self._finish("failed", first.error)
 
     async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> WorkflowRecord:
-        """Record the end of the workflow, and write nothing after it."""
+        """Record the end of the workflow; nodes that have not ended become cancelled."""
         changes: list[Change] = []
         ended_at = now()
         skip = SkippedNode(make_error_info(ErrorCode.CANCELLED), ended_at)

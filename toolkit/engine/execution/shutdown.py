@@ -8,10 +8,10 @@ class ShutdownInterrupt(Exception):  # noqa: N818 - not an error: the work goes 
 
 
 class ShutdownWatch:
-    """Watches whether the engine begins to shut down while something waits for its turn.
+    """A check that work which waited for its turn does not begin once the engine shuts down.
 
-    Work that begins in the little time that is left may be cut off, and is paid for twice. The
-    process that takes it up loses nothing by beginning it. Work requested since then may go on.
+    A vendor call that begins just before the end may be cut off, and is then paid twice. The next
+    process begins such work instead. Work that was requested during the shutdown may begin.
     """
 
     def __init__(self, core: EngineContext) -> None:
@@ -19,7 +19,7 @@ class ShutdownWatch:
         self._was_draining = core.is_draining
 
     def check(self) -> None:
-        """Let waiting work begin.
+        """Return if work that waited may begin, otherwise raise.
 
         Raises:
             ShutdownInterrupt: the engine began to shut down meanwhile.
@@ -28,7 +28,7 @@ class ShutdownWatch:
             raise ShutdownInterrupt
 
     def check_call(self, *, has_queued: bool, has_called: bool) -> None:
-        """Let a call begin whose turn has come.
+        """Return if a vendor call may begin now that its turn has come, otherwise raise.
 
         Args:
             has_queued: whether it had to wait for its turn; a call that did not wait goes on.

@@ -20,7 +20,7 @@ RETRY_INTERVAL_S: Final = 0.25
 async def ask_store(
     core: EngineContext, ask: Callable[[Unpack[Args]], Awaitable[T]], *args: *Args
 ) -> T:
-    """Ask the store something until it answers.
+    """Return the result of `ask(*args)`, repeating it while the store is unavailable.
 
     Args:
         core: the engine's parts.
@@ -29,11 +29,13 @@ async def ask_store(
     Raises:
         StoreUnavailableError: no answer within the time that results wait, or the engine ends.
     """
-    deadline = time.monotonic() + WORK_WAIT_S
+    deadline: float | None = None
     while True:
         try:
             return await ask(*args)
         except StoreUnavailableError:
+            if deadline is None:
+                deadline = time.monotonic() + WORK_WAIT_S
             if core.is_draining or time.monotonic() > deadline:
                 raise
         await asyncio.sleep(RETRY_INTERVAL_S)

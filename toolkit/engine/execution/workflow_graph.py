@@ -62,7 +62,7 @@ def find_node_capabilities(
 
 
 def name_node_faults(node_id: str, faults: Iterable[Detail]) -> list[Detail]:
-    """Prefix each fault of a node with the node's id."""
+    """Return the faults of a node with its id before each message."""
     prefix = f"node `{truncate_text(node_id, 100)}`: "
     return [Detail(fault.path, prefix + fault.message) for fault in faults]
 
@@ -70,7 +70,7 @@ def name_node_faults(node_id: str, faults: Iterable[Detail]) -> list[Detail]:
 def name_refused_node(
     index: int, node_id: str, error: RequestError, field: str = ""
 ) -> RequestError:
-    """Name the node that a graph is refused for, in the error and in its details.
+    """Return an error like another that names the node at fault in its message and its details.
 
     Args:
         index: the node's index in the graph.
@@ -104,7 +104,10 @@ def make_spec(options: Mapping[str, Options], kept_jobs: Mapping[str, str]) -> J
 
 
 def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
-    """Merge each node's options over the workflow's, whose budget and deadline are its own."""
+    """Merge each node's options over the workflow's, by node id.
+
+    The workflow's budget and deadline are not passed on to nodes, nor its provider to functions.
+    """
     common = request.options.model_dump(
         exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
     )
@@ -128,7 +131,10 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
 
 
 def _merge_options(common: Mapping[str, Any], node_options: Options) -> Options:
-    """Merge a node's options over those common to all nodes; its own place replaces theirs."""
+    """Merge a node's options over those common to all nodes.
+
+    An endpoint or compute of the node replaces both of the common options.
+    """
     overrides = node_options.model_dump(exclude_defaults=True)
     place_fields = PLACE_FIELDS if PLACE_FIELDS & overrides.keys() else frozenset()
     return Options(

@@ -22,7 +22,7 @@ MAX_NAMED = 12  # the maximum number of catalogue entries in an error message
 
 
 class Catalog:
-    """`/v1/catalog`."""
+    """The operations of `/v1/catalog`: GPUs of the connected cloud, and models with prices."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core

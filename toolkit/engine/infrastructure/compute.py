@@ -16,8 +16,6 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.plugins import ProviderError
 from toolkit.plugins.infrastructure import (
     PodCreation,
-    PodDeletion,
-    PodListing,
     PodReading,
     PodState,
     PodStatus,
@@ -33,12 +31,11 @@ _STATUSES: dict[PodStatus, InfrastructureStatus] = {
 
 
 class Computes(ManagedResource[Compute, PodState]):
-    """`/v1/compute`."""
+    """The operations of `/v1/compute`: GPU pods."""
 
     table = "compute"
     creation = PodCreation
-    listing = PodListing()
-    deletion = PodDeletion
+    resource = "pod"
 
     def __init__(self, core: EngineContext, catalog: Catalog) -> None:
         super().__init__(core, core.records.compute)
@@ -75,7 +72,9 @@ class Computes(ManagedResource[Compute, PodState]):
         return compute
 
     async def get(self, context: RequestContext, compute_id: str) -> Compute:
-        """Return a pod; ask its vendor for the state until it is ready.
+        """Return a pod; while it is being created, ask its vendor for the state and save it.
+
+        If the vendor does not answer, the last known state is returned.
 
         Raises:
             RequestError: `NOT_FOUND`, also for a deleted pod.
@@ -103,7 +102,7 @@ class Computes(ManagedResource[Compute, PodState]):
         return compute
 
     async def _record_state(self, record: Compute, state: PodState) -> None:
-        """Record the state of a pod."""
+        """Save a pod's price and status from its vendor's reply; a stopped pod counts as failed."""
         if state.usd_per_hour is not None:
             record.cost_per_hour_usd = to_wire_usd(state.usd_per_hour)
         status = _STATUSES[state.status]

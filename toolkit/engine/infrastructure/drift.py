@@ -14,7 +14,7 @@ from toolkit.engine.infrastructure.storage import Storages
 from toolkit.engine.infrastructure.templates import Templates
 from toolkit.engine.provider_context import ProviderContext
 from toolkit.plugins import ProviderError, Vendor
-from toolkit.plugins.infrastructure import PodState, ResourceState
+from toolkit.plugins.infrastructure import PodState, ResourceQuery, ResourceState
 from toolkit.store import Row
 from toolkit.store.maintenance.upkeep_database import DataDirIssue
 
@@ -28,7 +28,7 @@ _BILLED_TABLES = {"endpoints", "compute", "storage"}
 async def find_drift(
     reach: ProviderContext, tables: Mapping[str, Sequence[Row]]
 ) -> list[DataDirIssue]:
-    """Compare the resources at the connected GPU clouds with the records here; change nothing.
+    """List the differences between the resources at the connected GPU clouds and the records.
 
     Args:
         tables: rows of `connections` and of each kind's table, by table name.
@@ -38,8 +38,9 @@ async def find_drift(
     for vendor, connection, ids in _list_clouds(reach, tables["connections"]):
         try:
             for kind in RESOURCE_TYPES:
-                if kind.listing.kind in vendor.infrastructure:
-                    reply = await reach.ask_vendor(vendor, connection, kind.listing)
+                if kind.creation.kind in vendor.infrastructure:
+                    query = ResourceQuery(resource=kind.resource)
+                    reply = await reach.ask_vendor(vendor, connection, query)
                     issues += _compare_kind(
                         vendor.id, kind, reply.items, tables[kind.table], ids, own_ids
                     )
@@ -63,9 +64,7 @@ def _list_clouds(
     }
     for pointer, connection in pointers.items():
         vendor = reach.registry.vendors.get(connection.provider)
-        if vendor is not None and any(
-            kind.listing.kind in vendor.infrastructure for kind in RESOURCE_TYPES
-        ):
+        if vendor is not None and ResourceQuery.kind in vendor.infrastructure:
             ids = frozenset(
                 candidate.id for _, candidate in records if _get_pointer(candidate) == pointer
             )
@@ -84,7 +83,7 @@ def _compare_kind(
     connections: frozenset[str],
     own_ids: Container[str],
 ) -> Iterator[DataDirIssue]:
-    """Compare one kind: report resources that exist only at the cloud or only here.
+    """Compare resources of one kind: report those that exist only at the cloud or only here.
 
     A resource whose name contains the id of another resource of ours is its companion. For example,
     a vendor creates and deletes a template together with an endpoint.

@@ -11,8 +11,6 @@ from toolkit.engine.infrastructure.resource_refs import resolve_refs
 from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
-    EndpointDeletion,
-    EndpointListing,
     ResourceState,
 )
 
@@ -20,12 +18,11 @@ DEFAULT_POOL = "ADA_24"
 
 
 class Endpoints(ManagedResource[Endpoint, ResourceState]):
-    """`/v1/endpoints`."""
+    """The operations of `/v1/endpoints`."""
 
     table = "endpoints"
     creation = EndpointCreation
-    listing = EndpointListing()
-    deletion = EndpointDeletion
+    resource = "endpoint"
 
     def __init__(self, core: EngineContext, catalog: Catalog) -> None:
         super().__init__(core, core.records.endpoints)

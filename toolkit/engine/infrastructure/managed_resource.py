@@ -28,7 +28,12 @@ from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.record_reader import RecordReader
 from toolkit.engine.transport.answers import OutcomeUnknownError
 from toolkit.plugins import Operation, ProviderError, Vendor
-from toolkit.plugins.infrastructure import ResourceDeletion, ResourceListing, ResourceState
+from toolkit.plugins.infrastructure import (
+    ResourceDeletion,
+    ResourceKind,
+    ResourceQuery,
+    ResourceState,
+)
 from toolkit.store import AccountScope, Row
 
 log = logging.getLogger(__name__)
@@ -47,15 +52,13 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
     Attributes:
         table: table of its records.
         creation: operation that creates a resource; vendors with a flow for it offer the kind.
-        listing: operation that lists the resources.
-        deletion: operation that destroys a resource.
+        resource: the kind's name in the operations that list and delete resources.
         used_as: field by which endpoints and pods name a resource that they use; empty if none do.
     """
 
     table: ClassVar[str]
     creation: ClassVar[type[Operation[Any]]]
-    listing: Operation[ResourceListing[S]]
-    deletion: ClassVar[type[ResourceDeletion]]
+    resource: ClassVar[ResourceKind]
     used_as: ClassVar[str] = ""
 
     async def delete(self, context: RequestContext, record_id: str) -> K:
@@ -156,14 +159,19 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         await self._save(record, "failed")
 
     async def _destroy(self, row: Row, record: K) -> None:
-        """Ask the vendor to destroy a resource; retry later unless it certainly refused."""
+        """Ask the vendor to destroy a resource; retry later unless it certainly refused.
+
+        Raises:
+            RequestError: `CONFLICT` if the vendor did not delete it.
+        """
         place, vendor_id, status = await self._find_place(row), str(row["vendor_id"]), record.status
         self._core.in_flight.add(record.id)
         try:
             spec = self._make_spec(json.loads(row["spec"]))
             await self._save(record, "deleting", spec=spec)
             try:
-                await self._core.ask_vendor(*place, self.deletion(vendor_id=vendor_id))
+                deletion = ResourceDeletion(resource=self.resource, vendor_id=vendor_id)
+                await self._core.ask_vendor(*place, deletion)
             except (ProviderError, ToolkitError) as error:
                 message = f"The vendor did not delete it: {error.message}"
                 if _changed_nothing(error):
@@ -194,7 +202,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         return self._core.store.is_stale_owner(spec["owner"]) or _compute_age_s(row) > MAX_CALL_S
 
     async def take_over(self, row: Row) -> bool:
-        """Claim a record for this process to reconcile, unless another process was first."""
+        """Claim a record for this process to reconcile; return False if another was first."""
         spec = json.loads(row["spec"])
         if spec["owner"] == self._core.store.owner:
             return True
@@ -207,7 +215,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         record, vendor_id, state = self._records.read(row), row["vendor_id"], None
         if vendor_id is None:
             if connection.id not in lists:
-                reply = await self._core.ask_vendor(vendor, connection, self.listing)
+                query = ResourceQuery(resource=self.resource)
+                reply = await self._core.ask_vendor(vendor, connection, query)
                 lists[connection.id] = reply.items
             state = next(
                 (candidate for candidate in lists[connection.id] if row["id"] in candidate.name),
@@ -219,9 +228,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         if row["status"] == "deleting":
             target_id = vendor_id or (state and state.vendor_id)
             if target_id:
-                await self._core.ask_vendor(
-                    vendor, connection, self.deletion(vendor_id=str(target_id))
-                )
+                deletion = ResourceDeletion(resource=self.resource, vendor_id=str(target_id))
+                await self._core.ask_vendor(vendor, connection, deletion)
         if not await self._is_unchanged(row):
             return False  # it was changed meanwhile
         if row["status"] == "deleting":
@@ -279,7 +287,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         return json.dumps({**notes, "at": at or format_rfc3339(now()), **engine_notes})
 
     async def _find_place(self, row: Row) -> tuple[Vendor, Connection]:
-        """Find a resource's vendor and connection; if deleted, a connection with an equal pointer.
+        """Find a resource's vendor and connection; if that was deleted, one with an equal pointer.
 
         Another key may belong to another account at the vendor, which does not have the resource.
 
@@ -312,6 +320,6 @@ def _changed_nothing(error: ProviderError | ToolkitError) -> bool:
 
 
 def _compute_age_s(row: Row) -> float:
-    """Return the seconds since the call to the vendor was due."""
+    """Return the seconds since a process last asked the vendor to create or delete the resource."""
     call_time = json.loads(row["spec"])["at"]
     return (now() - datetime.fromisoformat(call_time)).total_seconds()

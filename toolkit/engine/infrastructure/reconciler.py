@@ -15,7 +15,7 @@ MAX_INTERVAL_S = 300.0
 
 
 class Reconciler:
-    """A background reconciler of each kind in turn, from the start on, blocking nothing.
+    """The background task that reconciles each kind of infrastructure in turn.
 
     Args:
         stocks: kinds of infrastructure, in the order in which they are reconciled.

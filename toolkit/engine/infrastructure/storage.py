@@ -9,20 +9,17 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.infrastructure import (
     ResourceState,
     VolumeCreation,
-    VolumeDeletion,
-    VolumeListing,
 )
 
 DEFAULT_DATA_CENTER = "EU-RO-1"
 
 
 class Storages(ManagedResource[Storage, ResourceState]):
-    """`/v1/storage`."""
+    """The operations of `/v1/storage`: network volumes."""
 
     table = "storage"
     creation = VolumeCreation
-    listing = VolumeListing()
-    deletion = VolumeDeletion
+    resource = "volume"
     used_as = "storage_id"
 
     def __init__(self, core: EngineContext) -> None:

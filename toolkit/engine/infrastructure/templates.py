@@ -9,25 +9,22 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.infrastructure import (
     ResourceState,
     TemplateCreation,
-    TemplateDeletion,
-    TemplateListing,
 )
 
 
 class Templates(ManagedResource[Template, ResourceState]):
-    """`/v1/templates`."""
+    """The operations of `/v1/templates`."""
 
     table = "templates"
     creation = TemplateCreation
-    listing = TemplateListing()
-    deletion = TemplateDeletion
+    resource = "template"
     used_as = "template_id"
 
     def __init__(self, core: EngineContext) -> None:
         super().__init__(core, core.records.templates)
 
     async def create(self, context: RequestContext, request: TemplateCreate) -> Template:
-        """Make a template to share.
+        """Create a template at the cloud, for the account's endpoints or pods to share.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.

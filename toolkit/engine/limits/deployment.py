@@ -94,11 +94,11 @@ class Deployment:
             await self._limits.leave()
 
     def watch(self, row_id: str, watcher: "SharedRow") -> None:
-        """Notify a watcher of joining and leaving engines, and of changes of a row."""
+        """Register a watcher to notify when engines join or leave, and when a row changes."""
         self._watchers[row_id].append(watcher)
 
     def watch_engines(self, on_change: Callable[[], None]) -> None:
-        """Call a function whenever engines have joined or left."""
+        """Register a function to call whenever engines have joined or left."""
         self._on_change.append(on_change)
 
     def to_local(self, at: float) -> float:
@@ -106,11 +106,11 @@ class Deployment:
         return at - (self._offset_s or 0.0)
 
     def to_shared(self, at: float) -> float:
-        """Return a time of the monotonic clock by the store's clock."""
+        """Convert a time of this process's monotonic clock to the store's clock."""
         return at + (self._offset_s or 0.0)
 
     async def change_row(self, row_id: str, change: RowChange[T]) -> T:
-        """Change a row while no other engine does.
+        """Change a row while no other engine does, and return the result of the change.
 
         Args:
             row_id: id of the row.
@@ -162,7 +162,11 @@ class Deployment:
             self._writing = None
 
     def _note_time(self, at: float) -> None:
-        """Note the store's time, read a moment ago: the later it is, the nearer it is to now."""
+        """Update the offset to the store's clock from its time, which was read a moment ago.
+
+        The largest offset counts, because it was measured with the shortest delay; it may shrink a
+        little at each reading, because clocks drift.
+        """
         offset_s = at - time.monotonic()
         # Clocks drift apart by much less than a thousandth.
         previous_s = self._offset_s
@@ -242,13 +246,13 @@ class SharedRow:
             self._deployment.change_row_later(self._row_id, change)
 
     def note_engines(self) -> None:
-        """Handle that engines have joined or left, or that this engine is now alone."""
+        """Override to handle that engines joined or left, or that this engine is now alone."""
 
     def read_row(self, document: LimitDocument) -> None:
-        """Read the row after a change by any engine, this engine included."""
+        """Override to read the row after a change by any engine, this engine included."""
 
     def tick(self) -> None:
-        """Do the work due each `POLL_INTERVAL_S`, while this engine is not alone."""
+        """Override for work that is due each `POLL_INTERVAL_S` while this engine is not alone."""
 
 
 def _apply_all(

@@ -17,7 +17,7 @@ LEAST_GAP = 0.85
 
 
 class SharedPaces(SharedRow):
-    """The paces of calls by one connection.
+    """The limits on one connection's requests and tokens a minute, for all engines together.
 
     Args:
         row_id: id of the row that the engines share.
@@ -45,7 +45,10 @@ class SharedPaces(SharedRow):
             await _sleep_until(self._left_at)
 
     async def _take(self, sizes: Mapping[str, float]) -> float:
-        """Take units; return the time from when they may be used, by the monotonic clock."""
+        """Take units; return the time from when they may be used, by the monotonic clock.
+
+        Without the store, this engine takes only an equal share of each limit.
+        """
         if not self._deployment.is_alone:
             try:
                 start, times = await self._change(
@@ -93,7 +96,7 @@ class SharedPaces(SharedRow):
         return max(starts), dict(times)
 
     def adjust(self, name: str, units: float) -> None:
-        """Add the difference between the units that a call used and the units taken for it."""
+        """Correct a unit's count by the excess that a call used; if negative, give units back."""
         pace = self._paces.get(name)
         if pace is None or not units:
             return
@@ -109,12 +112,12 @@ class SharedPaces(SharedRow):
         return {name: self._deployment.to_shared(at) for name, at in self._used_until.items()}
 
     def note_engines(self) -> None:
-        """Publish the used units to the other engines if this engine was alone."""
+        """Publish the units that this engine used to the others, as it may have been alone."""
         if self._used_until:
             self._change_later(partial(_raise_used, self._share_used()))
 
     def read_row(self, document: LimitDocument) -> None:
-        """Update the used units from the row."""
+        """Update the used units from the row after any engine has changed it."""
         self._learn(document.get("used_until", {}))
 
     def _learn(self, times: Mapping[str, float]) -> None:
@@ -130,7 +133,7 @@ async def _sleep_until(at: float) -> None:
 
 
 def _raise_used(own_times: Mapping[str, float], document: LimitDocument, at: float) -> None:
-    """Raise the times of the row to at least those that this engine knows."""
+    """Raise the times until which units are used up in a row to those that this engine knows."""
     times = document.setdefault("used_until", {})
     for name, until in own_times.items():
         previous = times.get(name, at)

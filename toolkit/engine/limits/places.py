@@ -1,4 +1,4 @@
-"""Places: how many calls of a connection the engines of a deployment may have in flight."""
+"""Places: the limit of calls in flight by a connection, divided among a deployment's engines."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ SILENCE_S = 1.0
 
 
 class PlaceClaim(NamedTuple):
-    """An engine's claim to places, as stored in the row.
+    """An engine's claim to places for calls in flight, as stored in the shared row.
 
     Attributes:
         places: number of places that the engine may use.
@@ -39,7 +39,7 @@ class PlaceClaim(NamedTuple):
 
 
 def share_fairly(limit: int, demand: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
-    """Share places by max-min fairness: spare places go to engines that want more.
+    """Share places by max-min fairness: spare places go to engines that want more, in `order`.
 
     >>> share_fairly(8, {"a": 1, "b": 9, "c": 5}, ["a", "b", "c"])
     {'a': 1, 'b': 4, 'c': 3}
@@ -60,7 +60,7 @@ def share_fairly(limit: int, demand: Mapping[str, int], order: Sequence[str]) ->
 
 @dataclass(frozen=True, slots=True)
 class PlaceShare:
-    """An engine's share of the places.
+    """An engine's share of the places for calls in flight.
 
     Attributes:
         places: number of places that the engine holds.
@@ -74,7 +74,7 @@ class PlaceShare:
 
 
 def find_share(claims: Mapping[str, PlaceClaim], engine: str, limit: int, at: float) -> PlaceShare:
-    """Find the places that an engine holds and its fair share, given all claims."""
+    """Find how many places for calls an engine holds, and its fair share, given all claims."""
     order = sorted(claims, key=lambda name: _make_turn_key(name, claims[name], at))
     fair = share_fairly(limit, {name: claims[name].demand for name in claims}, order)
     is_contended = any(claims[name].places < fair[name] for name in claims if name != engine)
@@ -89,7 +89,7 @@ def _make_turn_key(engine: str, claim: PlaceClaim, at: float) -> tuple[bool, boo
 
 
 class SharedPlaces(SharedRow):
-    """The places of a connection; this engine's part is the limit of a semaphore.
+    """The places of a connection, one for each call in flight, which all engines share.
 
     Args:
         row_id: id of the row that the engines share.
@@ -120,7 +120,7 @@ class SharedPlaces(SharedRow):
             self._semaphore.set_limit(limit)
 
     async def acquire(self, group: str) -> None:
-        """Wait for a place; groups are served round-robin."""
+        """Wait for a place, as each call in flight takes one; groups are served round-robin."""
         if self._is_shared:
             self._peak = max(self._peak, self._count_demand() + 1)
             if self._semaphore.is_full:
@@ -131,7 +131,7 @@ class SharedPlaces(SharedRow):
             await self._semaphore.acquire(group)
 
     def release(self, group: str) -> None:
-        """Release a place; if other engines lack places, they get it."""
+        """Release the place of an ended call, and give it to other engines if they lack places."""
         self._semaphore.release(group)
         if self._is_shared and self._is_to_shrink():
             self._ask()
@@ -207,9 +207,9 @@ class SharedPlaces(SharedRow):
     def _claim(
         self, places: int, calls: int, demand: int, document: LimitDocument, at: float
     ) -> PlaceShare:
-        """Claim places in the shared row.
+        """Claim places in the shared row, up to the fair share if free; return this engine's share.
 
-        The engine keeps these places, unless others considered it dead meanwhile.
+        The engine keeps the places that it has, unless others considered it dead meanwhile.
         """
         me = self._deployment.engine_id
         limits = document["limits"] = self._read_limits(document)
@@ -245,7 +245,7 @@ class SharedPlaces(SharedRow):
         return {**peer_limits, self._deployment.engine_id: self._limit}
 
     def _read_claims(self, document: LimitDocument, at: float) -> dict[str, PlaceClaim]:
-        """Read the claims of the engines that are there."""
+        """Read the claims of engines that have the store open or claimed within `SILENCE_S`."""
         claims = {e: PlaceClaim(*fields) for e, fields in document.get("places", {}).items()}
         return {
             engine: claim
@@ -266,7 +266,10 @@ class SharedPlaces(SharedRow):
             self._ask()
 
     def read_row(self, document: LimitDocument) -> None:
-        """Give back places that other engines lack."""
+        """Update the fair share from the row, and give back places that other engines lack.
+
+        If this engine's claim is missing, it stops new calls and asks for places again.
+        """
         at = max((fields[3] for fields in document.get("places", {}).values()), default=0.0)
         claims = self._read_claims(document, at)
         me = self._deployment.engine_id

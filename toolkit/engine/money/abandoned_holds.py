@@ -1,4 +1,4 @@
-"""Release of allowance holds whose engine died, when another engine takes over the work.
+"""Release of allowance reservations (holds) that a dead engine left, when another resumes the work.
 
 A hold is committed before the record of its call. The hold's id names that call, so that the next
 engine can distinguish a call that was possibly made from a call that never was.
@@ -13,7 +13,7 @@ _SEPARATOR = "/"
 
 
 def make_hold_id(lease: Lease, job_id: str, attempt: int) -> str:
-    """Make the id of a hold.
+    """Make the id of a hold, which is a call's reservation in an allowance.
 
     Args:
         lease: lease on the work that makes the call.
@@ -25,10 +25,10 @@ def make_hold_id(lease: Lease, job_id: str, attempt: int) -> str:
 
 
 async def release_abandoned_holds(store: Store, lease: Lease) -> None:
-    """Release the holds of a lease's earlier holders, before its work continues.
+    """Delete the reservations that earlier processes made for the work of a lease.
 
     A recorded call counts as spent, because its vendor may bill it. A call without a record was
-    never made.
+    never made, so its amount is given back.
     """
     changes: list[Change] = []
     for row in await store.list_reservations(lease.root_id):

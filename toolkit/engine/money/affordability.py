@@ -1,16 +1,17 @@
 """Check whether budgets cover the cost of a call: pure functions, called for each candidate."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
+from functools import partial
 from typing import Any
 
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, format_usd, from_wire_usd
 from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.plugins import Model, Operation, TextRequest, Vendor
-from toolkit.plugins.pricing import calculate_max_cost, calculate_time_cost
+from toolkit.plugins.pricing import STANDARD_TIER, calculate_max_cost, calculate_time_cost
 
 # In tokens: a shorter answer is useless, however little a budget leaves.
 MIN_TOKEN_CAP = 256
@@ -38,7 +39,7 @@ class BudgetLeft:
 
     @classmethod
     def of(cls, options: Options) -> "BudgetLeft":
-        """Make the whole budget that the options set."""
+        """Make the budget of `options.max_cost_usd`, of which nothing is spent yet."""
         return cls().restrict(from_wire_usd(options.max_cost_usd))
 
     def restrict(self, limit: Decimal | None) -> "BudgetLeft":
@@ -49,7 +50,10 @@ class BudgetLeft:
         return BudgetLeft(is_limited=True, available=available)
 
     def covers(self, amount: Decimal | None) -> bool:
-        """Check whether a call with a maximum cost of `amount` is affordable."""
+        """Check whether the budget covers a call's maximum cost.
+
+        Without limits any cost is covered; under a limit an unknown cost (None) is not.
+        """
         if amount is None:
             return not self.is_limited
         return self.available is None or amount <= self.available
@@ -57,7 +61,12 @@ class BudgetLeft:
 
 @dataclass(frozen=True, slots=True)
 class CostBound:
-    """The maximum cost of a candidate, and the cap on its answer that ensures it."""
+    """The maximum cost of a candidate, and the cap on its answer that ensures it.
+
+    Attributes:
+        usd: maximum cost in US dollars; None if unknown.
+        max_tokens: lowered cap on the answer's length; None if it was not lowered.
+    """
 
     usd: Decimal | None
     max_tokens: int | None = None
@@ -71,8 +80,12 @@ def find_bound(
     budget_left: BudgetLeft,
     rate: Decimal | None,
     max_cost: Decimal | None,
+    service_tier: str = STANDARD_TIER,
 ) -> CostBound:
-    """Find the maximum cost of a call; lower a cap that nobody set to fit the remaining budget.
+    """Find the maximum cost of a call; if the budget is too small, try a shorter answer.
+
+    The cap on the answer is lowered only if the caller did not set it. The cost is 0 without an
+    operation, and on a compute, which is billed by the hour.
 
     Args:
         vendor: vendor to call.
@@ -82,6 +95,7 @@ def find_bound(
         budget_left: amount that the budgets leave.
         rate: US dollars a second of a worker at the endpoint that the options name.
         max_cost: maximum cost with its present cap; None if unknown.
+        service_tier: service tier whose prices bound the cost.
     """
     placed = vendor.runs_at_named_place(model)
     if operation is None or (placed and options.compute_id is not None):
@@ -102,35 +116,35 @@ def find_bound(
         or not (operation.cap_may_fall and bound.cap_holds(model))
     ):
         return CostBound(max_cost)
-    return _lower_cap(vendor, model, operation, budget_left.available or ZERO_USD) or CostBound(
-        max_cost
-    )
+    find_cost = partial(_find_cost_with_cap, vendor, model, operation, service_tier)
+    room = budget_left.available or ZERO_USD
+    return _lower_cap(find_cost, operation.max_tokens, room) or CostBound(max_cost)
+
+
+def _find_cost_with_cap(
+    vendor: Vendor, model: Model, operation: TextRequest, service_tier: str, cap: int
+) -> Decimal | None:
+    return calculate_max_cost(vendor, model, replace(operation, max_tokens=cap), service_tier)
 
 
 def _lower_cap(
-    vendor: Vendor, model: Model, operation: TextRequest, room: Decimal
+    find_cost: Callable[[int], Decimal | None], max_tokens: int, room: Decimal
 ) -> CostBound | None:
     """Find the longest answer that `room` covers; None if that is too short to be useful.
 
     The maximum cost of a call is linear in the cap, so two points determine it.
     """
-    min_cost = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP))
-    next_cost = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP + 1))
-    if (
-        min_cost is None
-        or next_cost is None
-        or min_cost > room
-        or operation.max_tokens <= MIN_TOKEN_CAP
-    ):
+    min_cost, next_cost = find_cost(MIN_TOKEN_CAP), find_cost(MIN_TOKEN_CAP + 1)
+    if min_cost is None or next_cost is None or min_cost > room or max_tokens <= MIN_TOKEN_CAP:
         return None
     cap = MIN_TOKEN_CAP
     if next_cost > min_cost:
         cap += int((room - min_cost) / (next_cost - min_cost))
-    cap = min(cap, operation.max_tokens)
-    usd = calculate_max_cost(vendor, model, replace(operation, max_tokens=cap))
+    cap = min(cap, max_tokens)
+    usd = find_cost(cap)
     while usd is not None and usd > room and cap > MIN_TOKEN_CAP:  # amounts are rounded
         cap -= 1
-        usd = calculate_max_cost(vendor, model, replace(operation, max_tokens=cap))
+        usd = find_cost(cap)
     return CostBound(usd, cap)
 
 

@@ -70,12 +70,12 @@ class SpendingLimit:
 
 @dataclass(frozen=True, slots=True)
 class AllowanceHold:
-    """The part of a day's allowance that a call holds.
+    """A reservation of a call's maximum cost in an allowance of a day or in a total allowance.
 
     Attributes:
         id: id of the reservation.
-        row_id: id of the row of the day's spending.
-        nano_usd: amount held, in billionths of a dollar.
+        row_id: id of the row of the allowance's spending.
+        nano_usd: amount reserved, in billionths of a dollar.
     """
 
     id: str
@@ -103,7 +103,7 @@ class Allowances:
         self._unwritten: defaultdict[str, set[str]] = defaultdict(set)
 
     async def check_bound(self, context: RequestContext, bound: Decimal | None) -> None:
-        """Refuse work if too little of today's allowances is left for it.
+        """Refuse work if too little of an allowance, of today or in total, is left for it.
 
         Args:
             context: context of the request.
@@ -118,7 +118,7 @@ class Allowances:
                 raise RequestError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
 
     async def check_renting(self, context: RequestContext) -> None:
-        """Refuse to rent resources billed by the hour, because a daily allowance cannot bound them.
+        """Refuse to rent resources if an allowance applies, which cannot bound a cost by the hour.
 
         Raises:
             RequestError: `FORBIDDEN`.
@@ -134,19 +134,22 @@ class Allowances:
             )
 
     async def find_remaining(self, context: RequestContext) -> Decimal | None:
-        """Return the amount that today's calls may still cost, or None without a limit."""
+        """Return the US dollars that the tightest allowance leaves, or None without a limit.
+
+        Amounts reserved for calls in flight count as left.
+        """
         rooms = [
             limit.usd - from_nano_usd(spent) async for limit, spent in self._iterate_spent(context)
         ]
         return min(rooms, default=None)
 
     async def find_remaining_today(self, limit: SpendingLimit) -> Decimal:
-        """Return the rest of an allowance for today, in US dollars; at least 0."""
+        """Return the unspent rest of an allowance, daily or total, in US dollars; at least 0."""
         spent, _ = await self._read_totals(limit)
         return max(ZERO_USD, limit.usd - from_nano_usd(spent))
 
     async def raise_exceeded(self, context: RequestContext) -> None:
-        """Raise the error for work that today's allowances do not cover.
+        """Raise the error that the tightest allowance is exceeded; return if no allowance applies.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
@@ -173,18 +176,18 @@ class Allowances:
         reservation: Reservation,
         record: WriteRecord,
     ) -> None:
-        """Hold the maximum cost of a call, waiting while other calls may release some.
+        """Reserve a call's maximum cost in all limits, waiting while other calls may release some.
 
         Args:
             lease: lease on the work that makes the call.
             call: id of the job that makes the call, and the number of its attempt.
             limits: limits that the call counts against, from `find_limits`.
-            amount: amount to hold, in US dollars; None if unknown.
+            amount: amount to reserve, in US dollars; None if unknown.
             reservation: reservation of the same amount in the budgets of this process.
             record: function that writes the call's actual cost together with its record.
 
         Raises:
-            WorkError: `BUDGET_EXCEEDED`, also if the price is unknown; nothing is held then.
+            WorkError: `BUDGET_EXCEEDED`, also if the price is unknown; nothing stays reserved then.
         """
         try:
             if limits:
@@ -203,7 +206,7 @@ class Allowances:
         limits: Sequence[SpendingLimit],
         amount: Decimal | None,
     ) -> list[AllowanceHold]:
-        """Take an amount from all of the limits, or from none of them."""
+        """Reserve an amount in all limits or in none, waiting while calls may release some."""
         if amount is None:
             raise WorkError(
                 ErrorCode.BUDGET_EXCEEDED,
@@ -233,9 +236,10 @@ class Allowances:
     async def _try_to_take(
         self, lease: Lease, call: tuple[str, int], limits: Sequence[SpendingLimit], nano: int
     ) -> list[AllowanceHold] | None:
-        """Take an amount if it fits in addition to the spent and reserved amounts.
+        """Reserve an amount if the spent and reserved amounts leave room; otherwise return None.
 
-        The write is fenced by the lease: once another process has the work, nothing more is held.
+        The write is fenced by the lease: once another process has the work, nothing more is
+        reserved.
         """
         holds = [AllowanceHold(make_hold_id(lease, *call), limit.row_id, nano) for limit in limits]
         changes: list[Change] = []
@@ -262,7 +266,7 @@ class Allowances:
         }
 
     async def _must_wait(self, limits: Sequence[SpendingLimit], nano: int) -> bool:
-        """Check whether an amount must wait; refuse it if waiting cannot help."""
+        """Check whether an amount must wait; raise `BUDGET_EXCEEDED` if waiting cannot help."""
         waits = False
         for limit in limits:
             spent, reserved = await self._read_totals(limit)
@@ -272,7 +276,10 @@ class Allowances:
         return waits
 
     async def _read_totals(self, limit: SpendingLimit) -> tuple[int, int]:
-        """Read an allowance's spent amount, and the amount held by calls in flight."""
+        """Read an allowance's spent amount, and the amount that calls in flight have reserved.
+
+        Reservations that are too old count as spent, and are deleted.
+        """
         total, reservations = await self._store.get_spending(limit.row_id)
         self._unwritten[limit.row_id] &= {str(row["id"]) for row in reservations}
         reserved, stale_ids = 0, []

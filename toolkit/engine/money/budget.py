@@ -36,11 +36,11 @@ class Budget:
 
     @property
     def available(self) -> Decimal | None:
-        """The maximum that could be reserved if all calls in flight cost nothing."""
+        """The amount left if all calls in flight cost nothing; None without a limit."""
         return None if self.limit is None else self.limit - self.spent
 
     def hold(self, amount: Decimal) -> None:
-        """Count `amount` as reserved."""
+        """Count `amount` as reserved, without checking the limit."""
         self.reserved += amount
 
     def settle(self, amount: Decimal, actual: Decimal) -> None:

@@ -11,7 +11,7 @@ from toolkit.engine.money.budget import InsufficientBudgetError, Reservation
 from toolkit.engine.transport.answers import FAILED_IN_STREAM, OutcomeUnknownError
 from toolkit.plugins import Model, ProviderError, Reply, Vendor
 from toolkit.plugins.flow import FREE_EXTENSION, REPLACEMENT_EXTENSION
-from toolkit.plugins.pricing import STANDARD_TIER, calculate_cost, calculate_time_cost
+from toolkit.plugins.pricing import calculate_cost, calculate_time_cost
 
 
 class CallBill:
@@ -20,7 +20,7 @@ class CallBill:
     The first reservation covers the first request, and the next request if the first was refused.
 
     Args:
-        held: reservation for the first request.
+        reservation: reservation for the first request.
         reserve: function that reserves the same amount again.
     """
 
@@ -94,25 +94,25 @@ def find_cost(
     reply: Reply,
     model: Model | None,
     vendor: Vendor,
+    tier: str,
     rate: Decimal | None,
     took_s: float,
     reserved: Decimal | None,
 ) -> tuple[Decimal | None, CostSource]:
-    """Return the cost of a successful call from the best available source, and that source.
+    """Return the cost of a successful call by the best source, or None if unknown, and the source.
 
     Args:
         reply: reply of the call.
         model: model that answered; None if unknown.
         vendor: vendor of the model.
+        tier: billed service tier.
         rate: US dollars a second of the worker, at an endpoint of the caller's.
         took_s: duration of the call, in seconds.
         reserved: amount reserved for the call; None if unknown.
     """
     if reply.cost.reported_usd is not None:
         return reply.cost.reported_usd, "reported"
-    metered = (
-        calculate_cost(model, reply.cost.units, reply.tier or STANDARD_TIER) if model else None
-    )
+    metered = calculate_cost(model, reply.cost.units, tier) if model else None
     if metered is not None:
         return metered, "metered"
     if rate is not None and vendor.endpoint_time is not None:
@@ -123,5 +123,5 @@ def find_cost(
 
 
 def is_billable(request: httpx.Request) -> bool:
-    """Check whether a vendor may bill a request."""
+    """Check whether a vendor may bill a request: a POST that is not marked as free."""
     return request.method == "POST" and FREE_EXTENSION not in request.extensions

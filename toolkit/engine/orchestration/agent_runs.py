@@ -92,7 +92,11 @@ class AgentRuns:
         return to_run(await self._tasks.cancel(context, task_id))
 
     async def _check_plan(self, account_id: str, request: TaskCreate) -> None:
-        """Refuse a plan that could not run, before anything is stored or spent."""
+        """Refuse a run whose plan could not run, before anything is stored or spent.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `CAPABILITY_UNAVAILABLE`.
+        """
         await self._plans.check(account_id, request)
         if await self._planning.is_by_model(account_id, request):
             return  # unknown before a model is asked, which costs money
@@ -113,7 +117,11 @@ class AgentRuns:
 
 
 def to_run(task: Task) -> Run:
-    """Return a task as the run whose work it is."""
+    """Return an agent's task as the run that the API shows for it.
+
+    Raises:
+        ValueError: if the task is not an agent's.
+    """
     if task.agent is None:
         raise ValueError(f"{task.id} is not an agent's task")
     status = RUN_STATUSES.get(task.status, "running")
@@ -155,7 +163,11 @@ def _make_output(task: Task) -> JsonObject:
 
 
 def _fill_objective(agent: Agent, run_input: JsonObject) -> str:
-    """Fill a run's input into an agent's objective."""
+    """Fill a run's input into an agent's objective.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for missing, unknown and non-text values.
+    """
     values = {name: value for name, value in run_input.items() if isinstance(value, str)}
     faults = [
         *(
@@ -179,7 +191,11 @@ def _fill_objective(agent: Agent, run_input: JsonObject) -> str:
 
 
 def _merge_constraints(agent: Agent, options: Options) -> Constraints:
-    """Merge a run's constraints into an agent's, if they are stricter or the agent's are unset."""
+    """Merge a run's options over an agent's constraints; of two cost limits the lower applies.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for options that apply only to single calls.
+    """
     overrides = options.model_dump(exclude_defaults=True)
     faults = [Detail(f"options.{name}", "does not apply to an agent") for name in overrides]
     faults = [fault for fault in faults if fault.path.partition(".")[2] not in _ALLOWED_OPTIONS]

@@ -13,7 +13,7 @@ from toolkit.store import Conflict
 
 
 class Agents(RecordReader[Agent]):
-    """The service of `/v1/agents`."""
+    """The operations of `/v1/agents`."""
 
     def __init__(self, core: EngineContext) -> None:
         super().__init__(core, core.records.agents)
@@ -51,7 +51,7 @@ class Agents(RecordReader[Agent]):
         return agent
 
     async def find(self, context: RequestContext, name: str, version: str | None) -> Agent:
-        """Find the agent of a name, in the given or its newest version.
+        """Find the agent of a name, in the given version or the version registered last.
 
         Args:
             name: name of the agent, or `name@version`.

@@ -2,7 +2,7 @@
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
-from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
+from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate, ProviderLists
 from toolkit.engine.context import EngineContext
 from toolkit.engine.job_record import JobRecord
 from toolkit.engine.orchestration.single_jobs import SingleJobs
@@ -14,7 +14,7 @@ from toolkit.store import AccountScope
 
 
 class Jobs(RecordReader[Job]):
-    """The service of `/v1/jobs`."""
+    """The operations of `/v1/jobs`."""
 
     def __init__(self, core: EngineContext, single_jobs: SingleJobs) -> None:
         super().__init__(core, core.records.jobs)
@@ -38,6 +38,8 @@ class Jobs(RecordReader[Job]):
             )
         cloud = await self._find_provider(context.account_id, request.compute_id)
         provider, pin = request.options.provider, request.options.pin
+        if isinstance(provider, ProviderLists):
+            provider = ProviderLists(only=provider.only or (cloud,), ignore=provider.ignore)
         if pin not in (None, cloud) and not is_id(pin or "", Prefix.CONNECTION):
             raise RequestError(
                 ErrorCode.PROVIDER_NOT_ALLOWED,
@@ -48,7 +50,7 @@ class Jobs(RecordReader[Job]):
         return await self._single_jobs.accept(
             context,
             capability,
-            capability.estimate(value),
+            value,
             request.input,
             request.options.model_copy(update=update),
             show=JobRecord.to_wire,
@@ -72,7 +74,7 @@ class Jobs(RecordReader[Job]):
             )
         if row["root_id"] not in (job.run_id, job.id):
             raise RequestError(
-                ErrorCode.CONFLICT, f"The job is part of `{row['root_id']}`: cancel the task."
+                ErrorCode.CONFLICT, f"The job is part of `{row['root_id']}`: cancel that."
             )
         await self._single_jobs.cancel(job.run_id or job.id)
         return await self.get(context, job_id)

@@ -1,6 +1,6 @@
-"""Calls of a language model that the engine itself needs, for its planner and its judge.
+"""Calls of models that the engine itself needs, for its planner and its judge.
 
-Each is an ordinary job of `llm.generate`: routed, retried, reserved and counted like other jobs.
+Each is an ordinary job: routed, retried, reserved and counted like other jobs.
 """
 
 from dataclasses import replace
@@ -22,6 +22,7 @@ from toolkit.engine.money.budget import Budget
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.router import is_servable
+from toolkit.plugins import Capability
 from toolkit.settings import ModelUse
 from toolkit.store import AccountScope, Lease
 
@@ -63,10 +64,12 @@ class TaskModelCalls:
         task: Task,
         lease: Lease,
         options: Options,
+        capability: Capability = ASKED_CAPABILITY,
     ) -> None:
         """Prepare to make calls.
 
         Args:
+            capability: capability that the calls run.
             task: task whose budget pays. Its record names the jobs, so it is stored whenever a call
                 is added: a step must change the task only after its call.
         """
@@ -75,6 +78,7 @@ class TaskModelCalls:
         self._task = task
         self._lease = lease
         self._options = options
+        self._capability = capability
         self._unused = list(task.llm_job_ids)
         self._budget = Budget(
             from_wire_usd(task.constraints.max_cost_usd), from_wire_usd(task.cost_incurred_usd)
@@ -87,7 +91,7 @@ class TaskModelCalls:
         return None if available is None else max(ZERO_USD, available)
 
     async def ask(self, model_input: JsonObject) -> JobRecord:
-        """Ask the model, and return the ended job."""
+        """Ask the model, or reuse an earlier call with the same input, and return the ended job."""
         job_run = await self._find_earlier(model_input) or await self._add_job_run(model_input)
         if job_run.job.status not in FINAL_STATUSES:
             outcome = await self._executor.execute(job_run)
@@ -95,7 +99,10 @@ class TaskModelCalls:
         return job_run.job
 
     async def _find_earlier(self, model_input: JsonObject) -> JobRun | None:
-        """Find the first earlier call with the same input that did not fail; use each only once."""
+        """Find an earlier call with the same input that did not fail; None if there is none.
+
+        Each earlier call is used only once; an interrupted call is queued again.
+        """
         for job_id in self._unused:
             row = await self._core.store.get_row("jobs", job_id)
             job = None if row is None else read_job(row)
@@ -117,7 +124,7 @@ class TaskModelCalls:
         """Add a call; the task's record names it before it is made."""
         job = JobRecord(
             id=new_id(Prefix.JOB),
-            capability=ASKED_CAPABILITY.name,
+            capability=self._capability.name,
             input=model_input,
             options=self._options,
             created_at=now(),
@@ -132,7 +139,7 @@ class TaskModelCalls:
     def _wrap(self, job: JobRecord) -> JobRun:
         return JobRun(
             job=job,
-            capability=ASKED_CAPABILITY,
+            capability=self._capability,
             account_id=self._lease.account_id,
             lease=self._lease,
             resource_id=job.id,
@@ -169,7 +176,10 @@ class RunModelCalls:
         return None if self._limit is None else max(ZERO_USD, self._limit - self._spent)
 
     async def ask(self, model_input: JsonObject) -> JobRecord:
-        """Ask the model, and return the ended job."""
+        """Ask the model within what is left of the limit, and return the ended job.
+
+        Without a limit, all calls together may cost `PREVIEW_LIMIT_USD`.
+        """
         limit = self.remaining
         if limit is None:
             limit = max(ZERO_USD, PREVIEW_LIMIT_USD - self._spent)
@@ -179,10 +189,21 @@ class RunModelCalls:
         return job
 
 
-async def can_ask(core: EngineContext, account_id: str, options: Options) -> bool:
-    """Check whether an account has a connection to a language model that may be asked."""
-    pool = await core.directory.find_providers(AccountScope(account_id), ASKED_CAPABILITY, options)
-    return is_servable(ASKED_CAPABILITY, options, pool)
+async def can_ask(
+    core: EngineContext,
+    account_id: str,
+    options: Options,
+    *needs: str,
+    capability: Capability = ASKED_CAPABILITY,
+) -> bool:
+    """Check whether an account has a connection to a model with the needed abilities.
+
+    Args:
+        needs: abilities that a request needs, as `Model.abilities`.
+        capability: what the model has to do; text by default.
+    """
+    pool = await core.directory.find_providers(AccountScope(account_id), capability, options)
+    return is_servable(capability, options, pool, frozenset(needs))
 
 
 def choose_call_options(use: ModelUse, optimize_for: OptimizeFor | None) -> Options:

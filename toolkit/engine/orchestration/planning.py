@@ -104,7 +104,10 @@ class Planning:
         return TaskCreate(objective="\n\n".join(texts), constraints=task.constraints, plan=plan)
 
     def choose_planner(self, request: PlanCreate) -> PlannerChoice:
-        """Choose the planner from the constraints, or else from the operator's settings."""
+        """Choose the planner from the constraints, or else from the operator's settings.
+
+        In the sandbox, `auto` becomes `rules`, which plans by keywords.
+        """
         choice = request.constraints.planner or self._core.settings.planner
         return "rules" if choice == "auto" and self._core.settings.sandbox else choice
 
@@ -192,7 +195,12 @@ class Planning:
         failure: str,
         obstacle: str | None,
     ) -> Plan:
-        """Make the plan of an objective after a model failed to plan it."""
+        """Make the plan of an objective that no model planned: a question or a missing connection.
+
+        Args:
+            failure: explanation for the caller.
+            obstacle: reason why no model could be asked; None if its answers were unusable.
+        """
         if obstacle is None:
             question = f'{failure} Rephrase the objective, or plan it by keywords: planner="rules".'
             draft = PlanDraft([], question=question)
@@ -212,7 +220,7 @@ class Planning:
 
 
 def is_placed(draft: PlanDraft) -> bool:
-    """Check whether the keyword planner placed everything, so that its plan may run."""
+    """Check whether the keyword planner covered the whole objective, so that its plan may run."""
     return bool(draft.nodes) and draft.question is None and not draft.missing_capabilities
 
 
@@ -235,7 +243,11 @@ class _ModelPlanning:
     cost: Decimal = ZERO_USD
 
     async def plan(self) -> Plan | None:
-        """Have the model plan; return None if it makes no usable plan."""
+        """Have the model plan; return None if it makes no usable plan.
+
+        If no artifact that the objective names exists, the plan is a question, and no model is
+        asked.
+        """
         if self._calls.remaining == 0:
             self._stopped_by = "The budget has nothing left for a language model."
             return None
@@ -314,7 +326,7 @@ class _ModelPlanning:
         }
 
     async def _ask(self, model_input: dict[str, object]) -> JobRecord | None:
-        """Ask once; return None if further tries are useless."""
+        """Ask the model once; return None, with the reason noted, if it could not be asked."""
         try:
             job = await self._calls.ask(model_input)
         except RequestError as error:
@@ -372,7 +384,11 @@ class _ModelPlanning:
         self._failed.append(FailedTry(text, faults))
 
     async def _check(self, draft: PlanDraft) -> tuple[Plan | None, list[Detail]]:
-        """Validate a plan against its budget and against the rules of `POST /v1/workflows`."""
+        """Complete a plan, and check its budget and the rules of `POST /v1/workflows`.
+
+        Returns:
+            the plan, or None if it has faults; the faults.
+        """
         limit = self._calls.remaining
         constraints = self._request.constraints.model_copy(
             update={"max_cost_usd": None if limit is None else to_wire_usd(limit)}

@@ -1,4 +1,4 @@
-"""The CPU steps of planning and review, in worker processes: each with a deadline, in turns."""
+"""The CPU steps of planning and review: in worker processes, with deadlines, accounts in turn."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -11,8 +11,7 @@ from toolkit.planning import steps
 from toolkit.planning.model_reply import ReadPlan
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules
-from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, ReviewIssue
 from toolkit.planning.review.judge import JudgeBrief, Judgement
 from toolkit.plugins import ProviderError, RunInProcess
 
@@ -97,7 +96,7 @@ class PlanningSteps:
         deliverables: Sequence[str],
         attempt: int,
     ) -> list[ReviewIssue]:
-        """Check the results of a task's workflow.
+        """Check the results of a task's workflow in a worker process; return the issues found.
 
         Raises:
             WorkError: `PROVIDER_TIMEOUT`, or `INTERNAL` if the worker process died each time.
@@ -141,7 +140,7 @@ class PlanningSteps:
         return steps.JUDGEMENT.validate_json(answer)
 
     async def _run_on_text(self, account_id: str, function: Callable[..., T], *args: object) -> T:
-        """Run a step of texts alone.
+        """Run a step that works on texts alone, within `TEXT_DEADLINE_S`; return its result.
 
         Raises:
             StepEndedError: if it takes too long, or ends the worker process.

@@ -25,7 +25,7 @@ from toolkit.engine.routing.estimates import (
     sum_estimates,
 )
 from toolkit.engine.services.record_reader import RecordReader
-from toolkit.planning.capability_index import CapabilityIndex
+from toolkit.planning.capability_kinds import CapabilityIndex
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules
@@ -38,7 +38,7 @@ RoomMode = Literal["left", "any"]  # whether a call must fit the budget, or must
 
 
 class Plans(RecordReader[Plan]):
-    """The service of `/v1/plans`, which also plans tasks."""
+    """The stored plans of `/v1/plans`, and planning by keywords, which tasks use too."""
 
     def __init__(self, core: EngineContext, steps: PlanningSteps) -> None:
         super().__init__(core, core.records.plans)
@@ -48,7 +48,8 @@ class Plans(RecordReader[Plan]):
         """Refuse constraints, and options of a given plan's nodes, that name unknown resources.
 
         Raises:
-            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for an objective of white space.
+            RequestError: `NOT_FOUND`, `CAPABILITY_UNAVAILABLE`, `INVALID_REQUEST` for an objective
+                of white space.
         """
         if not request.objective.strip():
             raise RequestError(ErrorCode.INVALID_REQUEST, "The objective is empty.")
@@ -62,7 +63,7 @@ class Plans(RecordReader[Plan]):
             )
 
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
-        """Plan an objective by rules, with the account's connections; spend nothing.
+        """Plan an objective by keywords, or adopt the plan that a task provides; spend nothing.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` with every fault of a plan that the caller provides.
@@ -121,7 +122,11 @@ class Plans(RecordReader[Plan]):
     async def _adopt(
         self, account_id: str, plan: PlanGiven, constraints: Constraints, view: PlannerView
     ) -> PlanDraft:
-        """Adopt a plan as it is, and find its missing connections."""
+        """Make a draft of a plan that the caller provides, and find its missing connections.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW`, with every fault.
+        """
         by_name = self._core.registry.by_name
         nodes = [PlanNode(**dict(node)) for node in plan.nodes]
         for node in nodes:
@@ -161,7 +166,7 @@ class Plans(RecordReader[Plan]):
     async def _estimate_cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft
     ) -> tuple[CostRange, str | None]:
-        """Estimate the cost of a plan; also return the reason if its budget excludes it."""
+        """Estimate the cost of a plan; also return why its budget excludes it, or None."""
         if not draft.nodes or draft.missing_capabilities:
             return CostRange(), None
         # Regardless of the budget: a budget that is too small must be raised to this amount.

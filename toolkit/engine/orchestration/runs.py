@@ -1,9 +1,11 @@
 """The service of `/v1/runs` and `/v1/route`: one capability or agent, run alone."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from toolkit.contract.annotations import WorkAnnotate
+from toolkit.contract.base import WrittenRecord
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
@@ -19,18 +21,18 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
 from toolkit.engine.job_record import JobRecord, read_wire_run
 from toolkit.engine.orchestration.agent_runs import AgentRuns, to_run
-from toolkit.engine.orchestration.single_jobs import SingleJobs
+from toolkit.engine.orchestration.single_jobs import Shown, SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.routing.router import check_servable, route
 from toolkit.engine.services.artifacts import Artifacts
-from toolkit.plugins import Capability, Operation
+from toolkit.plugins import Capability
 from toolkit.store import RUN_LIST
 
 
 @dataclass(eq=False, slots=True)
 class Runs:
-    """The service of `/v1/runs`."""
+    """The operations of `/v1/runs` and `/v1/route`."""
 
     _core: EngineContext
     _single_jobs: SingleJobs
@@ -45,25 +47,46 @@ class Runs:
         """
         if request.target == "agent":
             return await self._agents.create(context, request)
-        capability, operation = self._resolve_request(request)
-        run_id = new_id(Prefix.RUN)
-        annotation = build_annotation(context.account_id, run_id, request.tags, request.note)
 
         def show(job: JobRecord) -> Run:
             run = job.to_run()
-            if annotation:
+            if request.tags or request.note:
                 run.tags, run.note = list_given_tags(request.tags), request.note or None
             return run
 
+        return await self._accept(context, request, new_id(Prefix.RUN), show)
+
+    async def accept(self, context: RequestContext, request: RunCreate) -> str:
+        """Accept a run like `create`, and return only its id: its caller waits for its end.
+
+        Raises:
+            RequestError: every error of `create`.
+        """
+        if request.target == "agent" or context.claim is not None:  # the claim stores the record
+            return (await self.create(context, request)).id
+        run_id = new_id(Prefix.RUN)
+        await self._accept(context, request, run_id, lambda _job: None)
+        return run_id
+
+    async def _accept(
+        self,
+        context: RequestContext,
+        request: RunCreate,
+        run_id: str,
+        show: Callable[[JobRecord], Shown],
+    ) -> Shown:
+        capability, value = self._resolve_request(request)
         return await self._single_jobs.accept(
             context,
             capability,
-            operation,
+            value,
             request.input,
             request.options,
             show=show,
             run_id=run_id,
-            further_changes=annotation,
+            further_changes=build_annotation(
+                context.account_id, run_id, request.tags, request.note
+            ),
         )
 
     async def get(self, context: RequestContext, run_id: str) -> Run:
@@ -81,7 +104,7 @@ class Runs:
 
     async def wait_for_end(
         self, context: RequestContext, run_id: str, seconds: float
-    ) -> Run | None:
+    ) -> WrittenRecord | None:
         """Wait until a run that this process accepted has ended, or until the timeout.
 
         Returns:
@@ -90,7 +113,7 @@ class Runs:
         job = await self._single_jobs.wait_for_end(context, run_id, seconds)
         if job is None or job.run_id is None:
             return None
-        return await self._core.annotations.show(job.to_run(), run_id)
+        return job.write_run(*await self._core.annotations.find(run_id))
 
     async def list(
         self,
@@ -141,17 +164,20 @@ class Runs:
         Raises:
             RequestError: every error of `create` except a missing connection, which is shown.
         """
-        capability, operation = self._resolve_request(request)
+        capability, value = self._resolve_request(request)
+        operation = capability.estimate(value)
         providers = await self._core.directory.find_providers(
             context.scope, capability, request.options
         )
         pin = request.options.pin
-        if pin is not None and (providers.connections or is_id(pin, Prefix.CONNECTION)):
+        if request.options.provider is not None and (
+            providers.connections or is_id(pin or "", Prefix.CONNECTION)
+        ):
             check_servable(capability, request.options, providers)
         await Admission(self._core, self._artifacts, context.scope).check_references(
             capability, request.input, request.options
         )
-        routing = route(capability, request.options, operation, providers).wire
+        routing = route(capability, request.options, operation, providers, with_others=True).wire
         first = next((c for c in routing.candidates if not c.excluded), None)
         return Route(
             capability=capability.name,
@@ -164,10 +190,13 @@ class Runs:
             reservation_usd=first.reservation_usd if first else None,
         )
 
-    def _resolve_request(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:
-        """Return the requested capability, and the vendor operation for it."""
+    def _resolve_request(self, request: RunCreate) -> tuple[Capability, Any]:
+        """Return the requested capability, and the validated input.
+
+        Raises:
+            RequestError: `TARGET_UNSUPPORTED`, `NOT_FOUND`, `INVALID_REQUEST`.
+        """
         if request.target != "capability":
             raise RequestError(ErrorCode.TARGET_UNSUPPORTED)
         capability = self._core.registry.require(request.name, request.version)
-        value = validate_input(capability, request.input, frozenset(), "input")
-        return capability, capability.estimate(value)
+        return capability, validate_input(capability, request.input, frozenset(), "input")

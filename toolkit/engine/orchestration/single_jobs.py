@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,10 +23,10 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.plugins import Capability, Operation
+from toolkit.plugins import Capability
 from toolkit.store import Change, Lease, LeaseLost
 
-Shown = TypeVar("Shown", bound=Job)
+Shown = TypeVar("Shown", bound=Job | None)
 
 
 class SingleJobs:
@@ -52,7 +53,7 @@ class SingleJobs:
         self,
         context: RequestContext,
         capability: Capability,
-        operation: Operation[Any] | None,
+        value: Any,
         job_input: JsonObject,
         options: Options,
         *,
@@ -63,7 +64,7 @@ class SingleJobs:
         """Accept a job; it is durable and in progress when this returns.
 
         Args:
-            operation: vendor operation that the job would need.
+            value: the validated input.
             show: function that makes the caller's answer from the accepted job.
             run_id: id of the run, if the job is a run.
             further_changes: changes to write in the same transaction.
@@ -72,8 +73,8 @@ class SingleJobs:
             RequestError: every error of admission.
         """
         gate = Admission(self._core, self._artifacts, context.scope)
-        bound = await gate.admit(capability, job_input, options, operation)
-        await self._core.allowances.check_bound(context, bound)
+        admitted = await gate.admit(capability, job_input, options, capability.estimate(value))
+        await self._core.allowances.check_bound(context, admitted.bound)
         await self._core.quotas.check_queue(context.account_id)
         job = JobRecord(
             id=new_id(Prefix.JOB),
@@ -89,10 +90,12 @@ class SingleJobs:
             run_id or job.id, kind, context.account_id, context.key_id
         )
         job_run = self._make_job_run(job, capability, lease)
-        job_run.is_new = True
+        limits = await self._core.allowances.find_limits(context)
+        job_run.is_new, job_run.value = True, value
+        job_run.admitted = replace(admitted, limits=limits)
         answer = show(job)
         changes = [insert, *job_run.collect_changes(), *further_changes]
-        begins_first = not await self._core.allowances.find_limits(context)
+        begins_first = not limits
         self._fresh[lease.root_id] = job_run
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
         if context.watches_text:
@@ -144,10 +147,9 @@ class SingleJobs:
             ServiceError: `UNAVAILABLE` if this process ends before the run.
         """
         value = validate_input(capability, job_input, frozenset(), "input")
-        operation = capability.estimate(value)
         run_id = new_id(Prefix.RUN)
         run = await self.accept(
-            context, capability, operation, job_input, options, show=JobRecord.to_run, run_id=run_id
+            context, capability, value, job_input, options, show=JobRecord.to_run, run_id=run_id
         )
         await self._leases.wait(run_id)
         row = await self._core.store.get_row("jobs", str(run.job_id))
@@ -158,7 +160,7 @@ class SingleJobs:
         return read_job(row)
 
     async def cancel(self, root_id: str) -> None:
-        """Cancel a job in any process that works on it."""
+        """Cancel a job, here or in the process that works on it."""
         await self._leases.cancel(root_id)
 
     async def _run_leased(self, lease: Lease) -> None:

@@ -71,7 +71,11 @@ class TaskManager:
     _judge: TaskJudge
 
     async def run_task(self, lease: Lease) -> None:
-        """Run a task from its present state to a state without further steps."""
+        """Run a task from its present state until it has ended or is blocked.
+
+        Raises:
+            ShutdownInterrupt: the engine shuts down before the next step.
+        """
         task = await finish_before_cancel(
             self._core.records.tasks.get(AccountScope(lease.account_id), lease.root_id)
         )
@@ -93,7 +97,7 @@ class TaskManager:
             raise
 
     async def check_allowance(self, context: RequestContext, request: TaskCreate) -> None:
-        """Refuse a task if the day's allowance covers no call of its plan.
+        """Refuse a task if the allowances of its key and account cover no call of its plan.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
@@ -144,7 +148,14 @@ class TaskManager:
     async def _draft_workflow(
         self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept_jobs: Mapping[str, str]
     ) -> Sequence[Change]:
-        """Draft the workflow of a plan, or a workflow that re-runs the nodes not in `kept_jobs`."""
+        """Draft the workflow of a plan, name it in the task, and return the changes that store it.
+
+        Args:
+            kept_jobs: jobs of nodes that do not run again, by node id.
+
+        Raises:
+            RequestError: if the workflow cannot run, or costs more than is left.
+        """
         request = make_workflow_request(task.objective, task.constraints, nodes)
         limit = from_wire_usd(task.constraints.max_cost_usd)
         if limit is not None:
@@ -178,6 +189,7 @@ class TaskManager:
         plan = await self._plans.get(context, task.plan_id or "")
         index = record_attempt(task, workflow, plan)
         evidence = await self._evidence.read(lease.account_id, task, workflow, plan)
+        evidence = await self._judge.hear_narrations(task, lease, evidence)
         retries_left = MAX_REVIEW_RETRIES - task.review_attempts
         thresholds = self._core.settings.review
         issues = await self._planning_steps.check_results(
@@ -225,7 +237,9 @@ class TaskManager:
         plan: Plan,
         actions: Sequence[RecommendedAction],
     ) -> None:
-        """Re-run the nodes to blame and their descendants, each as its action says.
+        """Draft a workflow that re-runs the nodes of the actions and their descendants.
+
+        The task becomes `executing`; the workflow itself runs later.
 
         Raises:
             RequestError: if a change does not fit a node, or costs more than is left.

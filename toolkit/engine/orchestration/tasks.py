@@ -30,7 +30,7 @@ from toolkit.store import TASK_LIST
 
 
 class Tasks(WorkReader[Task]):
-    """The service of `/v1/tasks`."""
+    """The operations of `/v1/tasks`."""
 
     def __init__(
         self,
@@ -151,7 +151,11 @@ class Tasks(WorkReader[Task]):
 
 
 def _check_answer(task: Task, request: TaskResume) -> list[TaskAnswer]:
-    """Return the answer to a task's question; empty if the task has no question."""
+    """Return the answer to a task's question in a list, which is empty without a question.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a missing answer, or an answer without a question.
+    """
     if task.question is None:
         if request.answer is not None:
             raise _make_answer_error("is not needed: omit it, because the task asks nothing.")

@@ -26,7 +26,7 @@ from toolkit.store import AppendEvent, Change, Lease, UpdateRow
 
 
 class WorkflowReruns:
-    """The service of `/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
+    """The operations `/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
 
     def __init__(self, core: EngineContext, leases: LeaseManager, workflows: Workflows) -> None:
         self._core = core
@@ -136,8 +136,14 @@ def _rebuild_request(
 ) -> WorkflowCreate:
     """Rebuild the request that created a workflow, with other inputs for some nodes.
 
-    It has the workflow's present tags and note.
+    It has the workflow's present tags and note, and shares its seal, because it keeps its results.
     """
+
+    def share_seal(options: Options) -> Options:
+        if options.sealed is not True:
+            return options
+        return options.model_copy(update={"sealed": source.task_id or source.id})
+
     return WorkflowCreate(
         name=source.name,
         tags=source.tags,
@@ -145,14 +151,14 @@ def _rebuild_request(
         endpoint_id=source.endpoint_id,
         compute_id=source.compute_id,
         max_retries=source.max_retries,
-        options=source.options,
+        options=share_seal(source.options),
         nodes=[
             NodeCreate(
                 id=node.id,
                 capability=node.capability,
                 input={**node.input, **overrides.get(node.id, {})},
                 depends_on=node.depends_on,
-                options=Options(**spec["options"].get(node.id, {})),
+                options=share_seal(Options(**spec["options"].get(node.id, {}))),
                 optional=node.optional,
             )
             for node in source.nodes
@@ -161,7 +167,7 @@ def _rebuild_request(
 
 
 def _reset_workflow(workflow: WorkflowRecord) -> WorkflowRecord:
-    """Reset a record to its state before any run; keep its creation time."""
+    """Return a copy of a record in its state before any run, with its creation time."""
     node_fields = ("id", "capability", "input", "depends_on", "optional", "estimated_cost_usd")
     nodes = [Node(**{name: getattr(node, name) for name in node_fields}) for node in workflow.nodes]
     values = {"nodes": nodes, "status": "queued", "sink_artifact_ids": {}, "warnings": []}

@@ -48,8 +48,10 @@ from toolkit.engine.observer import WatchedWorkflow
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
     FREE_ESTIMATE,
+    UNKNOWN_ESTIMATE,
     Estimate,
     ProviderChoices,
+    build_usual_operation,
     estimate_node,
     explain_unaffordable,
     sum_estimates,
@@ -71,7 +73,7 @@ class CheckedGraph(NamedTuple):
     Attributes:
         options: options of each node, by node id.
         estimates: possible cost of each node, by node id; free for a node that does not run.
-        capabilities: capability names of the nodes, by their names in the graph.
+        capabilities: full name of each capability with its version, by its name in the graph.
     """
 
     options: dict[str, Options]
@@ -80,7 +82,7 @@ class CheckedGraph(NamedTuple):
 
 
 class Workflows(WorkReader[WorkflowRecord]):
-    """The service of `/v1/workflows`."""
+    """The operations of `/v1/workflows`, apart from retries and forks."""
 
     def __init__(
         self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, artifacts: Artifacts
@@ -234,6 +236,12 @@ class Workflows(WorkReader[WorkflowRecord]):
                         choices,
                         with_range=limit is not None,
                     )
+                    if estimates[node.id] == UNKNOWN_ESTIMATE:  # maybe no model has the abilities
+                        usual = build_usual_operation(capability, node.input, fillable)
+                        try:
+                            await gate.admit(capability, node.input, node_options, usual)
+                        except RequestError as error:
+                            raise name_refused_node(i, node.id, error) from None
             await pacer.pause()
         if faults:
             raise RequestError(
@@ -274,7 +282,7 @@ class Workflows(WorkReader[WorkflowRecord]):
         request: WorkflowCreate,
         kept_ids: Collection[str] = (),
     ) -> None:
-        """Refuse a graph if the day's allowance covers none of its paid calls.
+        """Refuse a graph if the allowances of the key and account cover none of its paid calls.
 
         Args:
             kept_ids: ids of nodes that do not run, because their results exist.
@@ -372,7 +380,7 @@ class Workflows(WorkReader[WorkflowRecord]):
     async def run(
         self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()
     ) -> WorkflowRecord:
-        """Run a stored workflow to its end, from its present state."""
+        """Run a stored workflow from its present state to its end; an ended one stays as it is."""
         fresh = self._fresh.pop(workflow_id, None)
         if fresh is not None:
             workflow, spec = fresh
@@ -400,7 +408,7 @@ class Workflows(WorkReader[WorkflowRecord]):
         return watched.workflow
 
     async def abandon(self, workflow_id: str, lease: Lease) -> WorkflowRecord:
-        """End a stored workflow that its task no longer runs; an ended workflow stays unchanged."""
+        """End a stored workflow as cancelled, without running it; an ended one stays as it is."""
         self._fresh.pop(workflow_id, None)
         workflow, spec = await self._load(workflow_id, lease)
         if workflow.status in FINAL_STATUSES:

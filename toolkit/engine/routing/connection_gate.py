@@ -83,14 +83,14 @@ class ConnectionGate:
 
     @property
     def is_full(self) -> bool:
-        """Return True if a call would have to wait for a place."""
+        """Return True if a call would have to wait until another has ended."""
         return self._semaphore.is_full
 
     @asynccontextmanager
     async def acquire(
         self, group: str, units: Mapping[str, float] | None = None
     ) -> AsyncIterator[Permit]:
-        """Wait for a place, the vendor's pace and a permit for one call.
+        """Wait until the limits on calls at once and by the minute allow a call; yield its permit.
 
         Args:
             group: the group of the call; groups are served round-robin.
@@ -123,7 +123,7 @@ class ConnectionGate:
             self._paces.adjust(name, units - expected.get(name, 0.0))
 
     def record_success(self, model: str, took_ms: float) -> None:
-        """Record a call that worked."""
+        """Record a call that worked; the first one raises the limit of concurrent calls."""
         self.retry_budget.refund()
         if not self._is_trusted:
             self._is_trusted = True
@@ -140,7 +140,10 @@ class ConnectionGate:
         self._save_health(urgent=True)
 
     def _save_health(self, *, urgent: bool) -> None:
-        """Save the connection's health in its row; the last writer wins, which is good enough."""
+        """Save the connection's health in its row; the last writer wins, which is good enough.
+
+        Urgent news is also published to other engines; the rest is saved once in `SAVE_INTERVAL_S`.
+        """
         if not urgent and time.monotonic() - self._saved_at < SAVE_INTERVAL_S:
             return
         self._saved_at = time.monotonic()
@@ -205,7 +208,7 @@ class GateRegistry:
         return paces
 
     def _share_retries(self) -> None:
-        """Reduce all retry budgets to one engine's share."""
+        """Set the maximum of all retry budgets to one engine's share of the deployment's."""
         for budget in self._budgets.values():
             budget.share(len(self._deployment.engines))
 

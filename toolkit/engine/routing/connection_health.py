@@ -36,7 +36,7 @@ _NEUTRAL_CODES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The latencies of recent calls, in milliseconds."""
+    """The latencies of recent calls in milliseconds: median and 95th percentile."""
 
     p50: float
     p95: float
@@ -175,7 +175,7 @@ class ConnectionHealth:
 
     @property
     def has_answered(self) -> bool:
-        """True if it has ever answered."""
+        """True if any call of the connection has ever succeeded."""
         return bool(self._latency_ms)
 
     def snapshot(self) -> HealthSnapshot:
@@ -226,7 +226,7 @@ class ConnectionHealth:
         return permit
 
     def release(self, permit: Permit) -> None:
-        """Return the permit of a call that is over."""
+        """Take back the permit of a call that is over."""
         if self._probe is permit:
             self._probe = None
 
@@ -333,7 +333,7 @@ class RetryBudget:
         self._tokens = self.max_tokens = self.MAX_TOKENS
 
     def share(self, engines: int) -> None:
-        """Reduce the budget to one engine's share."""
+        """Set the maximum of the budget to one engine's share."""
         self.max_tokens = self.MAX_TOKENS / engines
         self._tokens = min(self._tokens, self.max_tokens)
 
@@ -360,7 +360,10 @@ def _find_percentile(ordered: list[float], share: float) -> float:
 
 
 def _find_seconds_left(until: datetime | None) -> float:
-    """Return the seconds until then, by the wall clock: a process that starts has no other."""
+    """Return the seconds until a time by the wall clock, at least 0; also 0 for None.
+
+    A process that starts has no other clock to compare with.
+    """
     if until is None:
         return 0.0
     return min(max(0.0, until.timestamp() - time.time()), MAX_RETRY_AFTER_S)

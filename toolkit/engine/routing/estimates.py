@@ -42,6 +42,7 @@ class Estimate:
 
 
 FREE_ESTIMATE = Estimate(ZERO_USD, ZERO_USD, ZERO_USD)
+UNKNOWN_ESTIMATE = Estimate()
 
 
 PricedCandidate = tuple[RankedCandidate, Vendor, Model | None]
@@ -55,7 +56,7 @@ class ProviderChoice:
     refusal: str | None = None
 
 
-ProviderChoices = dict[tuple[str, Options], ProviderChoice]
+ProviderChoices = dict[tuple[str, Options, frozenset[str]], ProviderChoice]
 
 
 def estimate_node(
@@ -69,7 +70,7 @@ def estimate_node(
     *,
     with_range: bool = True,
 ) -> Estimate:
-    """Estimate the cost of one node with the router that will place it.
+    """Estimate the cost of one node by the router that will choose its provider.
 
     Args:
         capability: the node's capability.
@@ -78,8 +79,8 @@ def estimate_node(
         options: the node's options.
         providers: the vendors, models and connections to choose from.
         budget_left: the amounts that the budgets leave.
-        choices: a cache of the candidates without a budget: nodes that differ in their input alone
-            share the first node's choice.
+        choices: a cache of the candidates without a budget: nodes of a capability with the
+            same options and needs share the first node's choice.
         with_range: whether to estimate the minimum and the maximum, too; otherwise they are None.
             The maximum has texts of the greatest length to measure.
     """
@@ -88,7 +89,7 @@ def estimate_node(
     if not capability.operation_required and not is_servable(capability, options, providers):
         return FREE_ESTIMATE  # it runs without a vendor
     open_fields = fillable - node_input.keys()
-    usual = _build_operation(capability, node_input, open_fields, EXPECTED_CHARS, USUAL_CHAR)
+    usual = build_usual_operation(capability, node_input, fillable)
     if usual is None:
         return FREE_ESTIMATE
     smallest, largest = usual, usual
@@ -96,7 +97,7 @@ def estimate_node(
         smallest = _build_operation(capability, node_input, open_fields, 1, USUAL_CHAR) or usual
     if open_fields and with_range:
         largest = _build_operation(capability, node_input, open_fields, None, WIDE_CHAR) or usual
-    key = (capability.name, options)
+    key = (capability.name, options, usual.abilities)
     choice = None if choices is None or budget_left.is_limited else choices.get(key)
     if choice is None:
         choice = _choose_providers(capability, options, usual, smallest, providers, budget_left)
@@ -121,7 +122,10 @@ def _choose_providers(
     providers: ProviderPool,
     budget_left: BudgetLeft,
 ) -> ProviderChoice:
-    """Choose the callable candidates, now or once their circuits close, the first choice first."""
+    """Choose the candidates that may be called now, or once their circuit breakers close.
+
+    The first choice comes first.
+    """
     vendors = {vendor.id: vendor for vendor in providers.vendors}
     models = {
         (provider, model.id): model
@@ -175,6 +179,14 @@ def _calculate_expected(priced_candidate: PricedCandidate, usual: Operation[Any]
     return calculate_cost(model, usual.units())
 
 
+def build_usual_operation(
+    capability: Capability, node_input: Mapping[str, object], fillable: frozenset[str]
+) -> Operation[Any] | None:
+    """Build the operation of a node whose upstream results are of the usual size."""
+    open_fields = fillable - node_input.keys()
+    return _build_operation(capability, node_input, open_fields, EXPECTED_CHARS, USUAL_CHAR)
+
+
 def _build_operation(
     capability: Capability,
     node_input: Mapping[str, object],
@@ -197,6 +209,9 @@ def _build_operation(
             full_input[field] = PLACEHOLDER_ARTIFACT_ID
             continue
         longest = find_max_length(capability.input_model, field)
+        if capability.accepts[field].mode == "artifacts":
+            full_input[field] = [PLACEHOLDER_ARTIFACT_ID] * (1 if characters else longest or 1)
+            continue
         length = characters if characters is not None else longest or EXPECTED_CHARS
         full_input[field] = character * min(length, longest or length)
     value = validate_input(capability, full_input, frozenset(), "input")

@@ -3,19 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 
 from toolkit.plugins import Model, TextRequest, Vendor
 from toolkit.plugins.conversation import TEXT_ABILITIES
+from toolkit.plugins.vendor import OFF_PEAK_TIER
 from toolkit.settings import TIERS, VendorSettings
 
 OPERATOR_SOURCE = "the operator's price ([vendors] prices)"
 _MILLION = 1_000_000
+_ALL = Decimal(1)
 
 
 def list_offered_models(
     vendor: Vendor, kind: str, settings: VendorSettings | None, today: date
 ) -> list[Model]:
-    """List the models that a vendor may be asked for, the default first: the operator's, or all.
+    """List the models that a vendor may be asked for: those of the operator, or else all.
+
+    The default comes first.
 
     Args:
         vendor: the vendor.
@@ -47,7 +52,7 @@ def list_offered_models(
 def find_named_model(
     vendor: Vendor, kind: str, name: str, settings: VendorSettings | None, today: date
 ) -> Model:
-    """Find a model that a request names: of the operator, of the vendor's list, or unknown.
+    """Find a model that a request names; an unknown model has no price unless the operator set it.
 
     Args:
         vendor: the vendor.
@@ -58,11 +63,13 @@ def find_named_model(
     """
     known = list_known_models(vendor, settings, today)
     listed = find_model([model for model in known if model.kind == kind], name)
-    return listed or apply_operator_prices(_make_unknown_model(name, kind), settings)
+    default = vendor.find_default_model(kind) if vendor.is_local else None
+    unknown = replace(default, id=name) if default else _make_unknown_model(name, kind)
+    return listed or apply_operator_prices(unknown, settings)
 
 
 def _make_unknown_model(name: str, kind: str) -> Model:
-    """Make a model that only the operator knows: it may be asked for everything."""
+    """Make a model that the catalogue does not have; it counts as having all abilities."""
     abilities = TEXT_ABILITIES if kind == TextRequest.kind else frozenset[str]()
     return Model(name, kind, abilities=abilities)
 
@@ -74,14 +81,17 @@ def _rename_model(model: Model, name: str, offers: Mapping[str, Model]) -> Model
 
 
 def find_model(offers: Sequence[Model], name: str) -> Model | None:
-    """Find the model of this name among the offered models of a vendor."""
+    """Find the model of this name among the offered models of a vendor, or return None."""
     return next((model for model in offers if model.id == name), None)
 
 
 def find_billed_model(
     vendor: Vendor, offers: Sequence[Model], model_name: str, reply_model: str, today: date
 ) -> Model | None:
-    """Find the model at whose prices a call is billed: the profile of it that answered, if any.
+    """Find the model at whose prices a call is billed: the chosen model, or its profile.
+
+    A profile is a variant of the model with prices of its own, which the reply names. It does not
+    count if the operator set the prices. Returns None if neither is known.
 
     Args:
         vendor: the vendor that was called.
@@ -129,7 +139,8 @@ def apply_operator_prices(model: Model, settings: VendorSettings | None) -> Mode
         tiers=(),
         changes=(),
         batch=None,
-        service_tiers={},
+        # The operator's price holds at every hour.
+        service_tiers={name: _ALL for name in model.service_tiers if name == OFF_PEAK_TIER},
         as_of="",
         source=OPERATOR_SOURCE,
     )

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any
+from importlib.metadata import EntryPoints, entry_points
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -52,7 +53,14 @@ class Registry:
         from toolkit.capabilities import load_capabilities
         from toolkit.vendors import load_vendors
 
-        return cls([*load_capabilities(), *extra], load_vendors())
+        # Before Python 3.12, it is of another class with the same method.
+        installed = cast("EntryPoints", entry_points())
+        return cls([*load_capabilities(installed), *extra], load_vendors(installed))
+
+    @property
+    def local_variables(self) -> frozenset[str]:
+        """The conventional variables of servers that need no key."""
+        return frozenset(v.variable for v in self.vendors.values() if v.is_local)
 
     def list_newest(self) -> list[Capability]:
         """List the newest available version of each capability, in registry order."""
@@ -65,7 +73,9 @@ class Registry:
         return max(available, key=lambda c: (len(c.version), c.version))
 
     def find(self, name: str, version: str | None = None) -> Capability:
-        """Find the capability called `name` or `name@version`, in that or its newest version.
+        """Find the capability called `name` or `name@version`, by default its newest version.
+
+        A version that is only planned counts only if the capability has no available version.
 
         Raises:
             RequestError: `NOT_FOUND` for an unknown id or version, `INVALID_REQUEST` when name
@@ -87,7 +97,7 @@ class Registry:
         return versions[target] if target is not None else self._find_newest(versions)
 
     def _explain_unknown(self, name: str) -> RequestError:
-        """Explain that there is no such capability, or no such version of it."""
+        """Make the error that there is no such capability, or no such version of it."""
         bare, _, version = name.partition("@")
         versions = self._by_id.get(bare)
         hint = suggest_name(bare, self._by_id)
@@ -111,7 +121,10 @@ class Registry:
         return capability
 
     def find_vendors(self, capability: Capability) -> list[Vendor]:
-        """Find the vendors that can serve a capability, in order of the specification's labels."""
+        """Find the vendors that can serve a capability, in order of the specification's labels.
+
+        Empty for a capability that never calls a vendor.
+        """
         return (
             self._vendors_by_operation.get(capability.operation, []) if capability.operation else []
         )
@@ -132,7 +145,7 @@ class Registry:
         return [self.to_record(c) for versions in self._by_id.values() for c in versions.values()]
 
     def to_record(self, capability: Capability) -> CapabilityRecord:
-        """Make the capability object of the specification's table."""
+        """Make the record of a capability that the API shows."""
         vendors = [vendor.id for vendor in self.find_vendors(capability)]
         providers = [SourceProvider(requires_connection=vendor) for vendor in vendors]
         if not capability.needs_connection:
@@ -156,6 +169,7 @@ class Registry:
                     allowed_connections=vendors,
                     policy=ROUTING_POLICY if vendors else "this machine's CPU",
                     default_provider=capability.default_provider if required else None,
+                    model_kind=capability.operation.kind if capability.operation else None,
                 ),
             ),
             input=_describe_fields(capability.input_model),
@@ -174,6 +188,12 @@ def validate_input(
     optional_fields: frozenset[str] = frozenset(),
 ) -> BaseModel | None:
     """Check an input against a capability's schema; fields that upstream fills may be missing.
+
+    Args:
+        fillable: fields that upstream nodes fill.
+        path: path of the input in the request, for the faults.
+        optional_fields: fields that only optional nodes can fill. They must not be missing, as
+            such a node may fail.
 
     Returns:
         the input as the capability's model, or None while such a field is missing.
@@ -201,7 +221,7 @@ def validate_input(
 
 
 def find_max_length(model: type[BaseModel], field: str) -> int | None:
-    """Find the maximum length of a text field in characters; None means no limit."""
+    """Find the maximum length of a text in characters, or of a list; None means no limit."""
     limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
     return next((limit for limit in limits if isinstance(limit, int)), None)
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
+from toolkit.contract.choices import Tier
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.money.affordability import (
@@ -21,6 +22,7 @@ from toolkit.engine.money.affordability import (
 )
 from toolkit.engine.ranking import RankedCandidate, Ranking, RankingCache
 from toolkit.plugins import Capability, Model, Operation, Vendor
+from toolkit.plugins.bounds import PictureRule
 from toolkit.plugins.pricing import calculate_cost, calculate_dearest_cost
 
 
@@ -43,8 +45,8 @@ WEIGHTS: Mapping[str, Weights] = {
 # Without `optimize_for`, each vendor is asked for its default model; this orders the vendors after
 # the default vendor.
 DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
-# The vendor, the longest answer of a model, and whether it reasons.
-BoundLimits: TypeAlias = tuple[str, int | None, bool]
+# The vendor, the longest answer of a model, whether it reasons, and its tokens of pictures.
+BoundLimits: TypeAlias = tuple[str, int | None, bool, PictureRule | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class TableEntry:
         candidate: its properties that do not depend on the work; it is excluded if it may not be
             called at any cost. Its reason says why it may or may not be called.
         is_trusted: whether it has billed no more than its bound so far.
-        is_placed: whether it runs at the place that the request names.
+        is_placed: whether it runs at the endpoint or pod that the request names.
+        bound_tier: service tier whose prices bound its cost.
         rank_before: sort key that precedes the score, except for its own exclusion.
         rank_after: sort key among candidates with an equal score.
     """
@@ -65,6 +68,7 @@ class TableEntry:
     candidate: RankedCandidate
     is_trusted: bool
     is_placed: bool
+    bound_tier: Tier
     rank_before: tuple[bool, bool]
     rank_after: tuple[bool, str, bool, str]
 
@@ -72,8 +76,9 @@ class TableEntry:
     def limits(self) -> BoundLimits:
         """The vendor and the model limits that bound the cost of its calls."""
         if self.model is None:
-            return self.vendor.id, None, False
-        return self.vendor.id, self.model.output_limit, self.model.reasons
+            return self.vendor.id, None, False, None
+        model = self.model
+        return self.vendor.id, model.output_limit, model.reasons, model.pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ class RoutingTable:
 
     Args:
         capability: the capability to serve.
-        options: the options with the policy, the pin and the place, if any.
+        options: the options with the policy, and the pinned provider and endpoint or pod, if any.
         entries: the candidates.
         rankings: the cache of recent rankings.
         usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
@@ -192,8 +197,8 @@ class RoutingTable:
             range(len(entries)),
             key=lambda n: (excluded[n], *entries[n].rank_before, -ranks[n], *entries[n].rank_after),
         )
-        policy = "pinned" if options.provider else options.optimize_for or "default"
-        if order and not excluded[order[0]] and options.provider is None:
+        policy = "pinned" if options.pin else options.optimize_for or "default"
+        if order and not excluded[order[0]] and options.pin is None:
             first = candidates[order[0]]
             has_best_score = scores[order[0]] >= max(scores[n] for n in order if not excluded[n])
             reason = _explain_first(first, self._capability, options, has_best_score=has_best_score)
@@ -211,13 +216,16 @@ class RoutingTable:
         for entry in self._entries:
             max_cost = None
             if measurement is not None and entry.model is not None:
-                max_cost = calculate_dearest_cost(entry.model, measurement.maximum[entry.limits])
+                maximum = measurement.maximum[entry.limits]
+                max_cost = calculate_dearest_cost(entry.model, maximum, entry.bound_tier)
             arguments = entry.vendor, entry.model, self._options, operation
-            bounds.append(find_bound(*arguments, budget_left, self._rate, max_cost))
+            bounds.append(
+                find_bound(*arguments, budget_left, self._rate, max_cost, entry.bound_tier)
+            )
         return bounds
 
     def _estimate_costs(self, measurement: MeasuredOperation | None) -> list[Decimal | None]:
-        """Estimate the cost of each candidate at the place where it is to run."""
+        """Estimate the cost of each candidate at the place where it is to run; None if unknown."""
         units = None if measurement is None else measurement.expected
         estimates: list[Decimal | None] = []
         for entry in self._entries:
@@ -229,8 +237,9 @@ class RoutingTable:
             elif units is None:
                 estimates.append(ZERO_USD)
             else:
+                tier = entry.candidate.tier
                 estimates.append(
-                    None if entry.model is None else calculate_cost(entry.model, units)
+                    None if entry.model is None else calculate_cost(entry.model, units, tier)
                 )
         return estimates
 

@@ -30,13 +30,16 @@ class SharedHealth(SharedRow):
         self._seen = 0  # the number of the last news
 
     def publish(self) -> None:
-        """Publish that the breaker has changed, or until when the vendor is not called."""
+        """Publish the breaker's position, and the time until which the vendor is not called."""
         position = self._health.get_position()
         until = self._deployment.to_shared(position.blocked_until)
         self._change_later(partial(_write_news, self._deployment.engine_id, position, until))
 
     async def claim_probe(self) -> bool:
-        """Claim the half-open probe of a connection; return whether this engine has it."""
+        """Claim the half-open probe of a connection; return whether this engine may make it.
+
+        Without other engines, or without the store, it may.
+        """
         if self._deployment.is_alone:
             return True
         try:
@@ -45,11 +48,11 @@ class SharedHealth(SharedRow):
             return True
 
     def release_probe(self) -> None:
-        """Release the probe for other engines, with any result."""
+        """Release the probe, whatever its result, so that another engine may make the next."""
         self._change_later(partial(_release_probe, self._deployment.engine_id))
 
     def note_engines(self) -> None:
-        """Publish an open breaker to the other engines if this engine was alone."""
+        """Publish an open breaker or a pause to the others, as this engine may have been alone."""
         if self._health.is_troubled:
             self.publish()
 
@@ -83,7 +86,7 @@ def _write_news(
 
 
 def _claim_probe(engine: str, document: LimitDocument, at: float) -> bool:
-    """Give an engine the probe, unless another engine has it; return whether it has it."""
+    """Give an engine the probe unless another has it; return whether the engine now has it."""
     holder, until = document.get("probe", (engine, 0.0))
     if holder != engine and at < until <= at + MAX_PROBE_S:
         return False

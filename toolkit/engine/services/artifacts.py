@@ -17,6 +17,7 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.context import EngineContext
+from toolkit.engine.records import name_file, read_artifact
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.media_types import find_media_type
@@ -54,7 +55,7 @@ class StoredArtifact:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """Return an artifact from its row."""
-        return cls(Artifact.model_validate_json(str(row["doc"])), row["content"])
+        return cls(read_artifact(row), row["content"])
 
 
 class Artifacts(RecordReader[Artifact]):
@@ -145,7 +146,7 @@ class Artifacts(RecordReader[Artifact]):
             size_bytes=size_bytes,
             sha256=sha256,
             job_id=job_id,
-            filename=f"{artifact_id}.{MEDIA_TYPES[media_type]}",
+            filename=name_file(artifact_id, media_type),
             created_at=now(),
             metadata=dict(metadata),
         )
@@ -159,25 +160,22 @@ class Artifacts(RecordReader[Artifact]):
             sha256=artifact.sha256,
             size_bytes=artifact.size_bytes,
             content=content,
-            doc=partial(artifact.model_dump_json, exclude_none=True),
         )
 
     def duplicate(
         self, entry: StoredArtifact, account_id: str, job_id: str
     ) -> tuple[StoredArtifact, InsertRow]:
-        """Make another record for bytes that are already stored."""
+        """Make another record, with a new id and job, for bytes that are already stored."""
         artifact_id = self.new_id()
-        suffix = entry.artifact.filename.rpartition(".")[2]
         update = {"id": artifact_id, "job_id": job_id, "created_at": now()}
-        artifact = entry.artifact.model_copy(
-            update={**update, "filename": f"{artifact_id}.{suffix}"}
-        )
+        update["filename"] = name_file(artifact_id, entry.artifact.media_type)
+        artifact = entry.artifact.model_copy(update=update)
         return StoredArtifact(artifact, entry.content), self._make_insert(
             account_id, artifact, entry.content
         )
 
     async def find_intact(self, scope: ReadScope, artifact_id: str | None) -> StoredArtifact | None:
-        """Find an artifact if both its record and its bytes are present.
+        """Find an artifact; return None unless both its record and its bytes are present.
 
         Raises:
             ServiceError: `UNAVAILABLE` if the check fails now: otherwise an existing result would
@@ -279,7 +277,8 @@ class Artifacts(RecordReader[Artifact]):
     ) -> bytes:
         """Return the bytes of an artifact, from `start` up to but not including `end`.
 
-        All bytes are verified against the hash that they were stored under.
+        The bytes are verified against the hash that they were stored under only if all are
+        requested.
 
         Raises:
             RequestError: `NOT_FOUND` if they are lost or damaged.

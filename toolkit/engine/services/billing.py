@@ -21,7 +21,7 @@ BillingLines: TypeAlias = dict[tuple[str, str | None], BillingLine]
 
 
 class Billings:
-    """`/v1/billing`."""
+    """The operation of `/v1/billing`."""
 
     def __init__(self, core: EngineContext, usage: Usage) -> None:
         self._core = core

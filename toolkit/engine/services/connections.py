@@ -29,7 +29,7 @@ MAX_LISTED_MODELS = 200  # the maximum number of a provider's models in an answe
 
 
 class Connections:
-    """`/v1/providers/connections`."""
+    """The operations of `/v1/providers/connections`, and of `/v1/providers`."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
@@ -77,7 +77,7 @@ class Connections:
         return connection
 
     async def _find_error(self, connection: Connection, timeout_s: float) -> ErrorInfo | None:
-        """Return the error of a new connection, if the test finds an error in time."""
+        """Test a new connection for at most `timeout_s`; return the error, or None if it works."""
         try:
             async with asyncio.timeout(timeout_s):
                 return (await self._run_test(connection)).error
@@ -149,6 +149,9 @@ class Connections:
             result.error = ErrorInfo.of(error)
             gate.record_test(error.code)
             return result
+        except ProviderError as fault:  # the vendor was asked to sign in
+            self._note_failure(result, connection, fault)
+            return result
         result.resolved = True
         if vendor.probe is None:
             return result
@@ -163,24 +166,33 @@ class Connections:
             result.models = list(models or ())[:MAX_LISTED_MODELS]
             result.next_step = self._suggest_next_step(vendor, models or ())
         except ProviderError as fault:
-            is_refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
-            result.accepted = False if is_refused else None
-            message = redact_message(fault.message, access.secret)
-            result.error = ErrorInfo(code=fault.code.name, message=message)
-            gate.record_test(fault.code)
-            if is_refused:
-                self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
+            fault.message = redact_message(fault.message, access.key_forms)
+            self._note_failure(result, connection, fault)
         result.took_ms = int((time.monotonic() - start) * 1000)
         return result
 
+    def _note_failure(
+        self, result: ConnectionTest, connection: Connection, fault: ProviderError
+    ) -> None:
+        """Note a vendor's failure as the result of a test; a refused secret is read anew."""
+        is_refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
+        result.resolved = fault.code is not ErrorCode.SECRET_UNRESOLVED
+        result.accepted = False if is_refused else None
+        result.error = ErrorInfo(code=fault.code.name, message=fault.message)
+        self._core.gates.get_gate(connection).record_test(fault.code)
+        if is_refused:
+            self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
+
     def _suggest_next_step(self, vendor: Vendor, model_names: Sequence[str]) -> str:
-        """Suggest how to use a listed model if none of the configured models is listed."""
+        """Suggest how to use a listed model if no configured model is listed; empty otherwise."""
         model_ids = [
             model.id for model in self._core.directory.list_models(vendor, TextRequest.kind)
         ]
         # A dated or suffixed id is another spelling of the configured name.
-        if not model_names or any(
-            name.startswith(model_id) for name in model_names for model_id in model_ids
+        if (
+            vendor.is_local
+            or not model_names
+            or any(name.startswith(model_id) for name in model_names for model_id in model_ids)
         ):
             return ""
         return (
@@ -189,7 +201,7 @@ class Connections:
         )
 
     async def trust(self, context: RequestContext, connection_id: str) -> Connection:
-        """Allow models under budgets again although they billed more than their reservation.
+        """Allow a connection's models under budgets again although they billed more than reserved.
 
         Raises:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for a connection only shared with the account.

@@ -13,7 +13,13 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.store import ReadOnlyStore, ReadScope
 
 # The table of each kind of resource, by the prefix of its id.
-TABLES_BY_PREFIX = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
+TABLES_BY_PREFIX = {
+    "run": "jobs",
+    "job": "jobs",
+    "map": "maps",
+    "wfl": "workflows",
+    "tsk": "tasks",
+}
 # Last event of work that continues only if its caller acts, or not at all.
 SETTLING_EVENTS = TERMINAL_EVENTS | {"task.blocked"}
 BATCH_WINDOW_S = 0.02
@@ -24,7 +30,7 @@ ABANDONED_MESSAGE = (
 
 
 class Events:
-    """`/v1/{runs,jobs,workflows,tasks}/{id}/events`."""
+    """The operations of `/v1/{runs,jobs,maps,workflows,tasks}/{id}/events`."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
@@ -78,7 +84,7 @@ class Events:
         if not store.is_copy and not isinstance(store, ReadOnlyStore):
             return
         root_id, table = resource_id, TABLES_BY_PREFIX[resource_id.partition("_")[0]]
-        if not resource_id.startswith(("run_", "tsk_")):
+        if not resource_id.startswith(("run_", "map_", "tsk_")):
             row = await store.get_row(table, resource_id, "root_id")
             root_id = resource_id if row is None else str(row["root_id"])
         if await store.leases.is_abandoned(root_id):
@@ -104,7 +110,11 @@ class Events:
         return events
 
     async def _find_source(self, scope: ReadScope, resource_id: str) -> "_EventSource":
-        """Find the stored events of a resource."""
+        """Find where the events of a resource are stored, and whether more will come.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
         kind = resource_id.partition("_")[0]
         if kind not in TABLES_BY_PREFIX:
             raise build_not_found("resource", resource_id)

@@ -25,20 +25,22 @@ async def commit_accepted(
     core: EngineContext,
     context: RequestContext,
     changes: Sequence[Change],
-    record: BaseModel,
+    record: BaseModel | None,
     *,
     lease: Lease | None = None,
 ) -> None:
     """Commit the requested changes together with the claim of the request's idempotency key.
 
     Args:
-        context: context of the request, with the claim.
+        context: context of the request, with the claim; without a claim, only the changes are
+            written.
+        record: accepted record, which is stored with the claim; None without a claim.
 
     Raises:
         ServiceError: `UNAVAILABLE` if another process has accepted the same request first.
     """
     claim = context.claim
-    if claim is None or claim.outcome is not None:
+    if claim is None or claim.outcome is not None or record is None:
         await core.store.write(changes, lease=lease, max_wait_s=REQUEST_WAIT_S)
         return
     outcome = Outcome(claim.accepted_code, dump_envelope(record).decode())
@@ -69,7 +71,7 @@ class IdempotencyStore:
             await asyncio.sleep(SWEEP_INTERVAL_S)
 
     async def find(self, claim: IdempotencyClaim) -> Outcome | None:
-        """Find the first outcome of a key, until it expires.
+        """Find the stored outcome of a claim's key; None if there is none or it has expired.
 
         Raises:
             RequestError: `IDEMPOTENCY_CONFLICT` if the key belongs to another request.
@@ -85,7 +87,10 @@ class IdempotencyStore:
         return Outcome(int(row["status"]), str(row["body"]))
 
     async def save(self, claim: IdempotencyClaim, outcome: Outcome) -> None:
-        """Store the outcome of a request that has been served."""
+        """Store the outcome of a request that has been served.
+
+        If another process has stored an outcome first, that stays and the claim is marked as lost.
+        """
         if claim.outcome == outcome:
             return
         if claim.outcome is not None:

@@ -13,13 +13,15 @@ MAX_JOBS = 1_000
 
 
 class Lineages:
-    """`/v1/artifacts/{id}/lineage`."""
+    """The operation of `/v1/artifacts/{id}/lineage`."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
 
     async def get(self, context: RequestContext, artifact_id: str) -> Lineage:
-        """Return the jobs and artifacts that an artifact was made from.
+        """Return the jobs and artifacts that an artifact was made from, directly or indirectly.
+
+        After `MAX_JOBS` jobs it stops, and the result is not `complete`.
 
         Raises:
             RequestError: `NOT_FOUND`.

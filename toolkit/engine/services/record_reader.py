@@ -17,7 +17,7 @@ W = TypeVar("W", bound=Task | WorkflowRecord)
 
 
 class RecordReader(Generic[T]):
-    """A service whose records are read by their id, or as pages."""
+    """The base of services whose records are read by id or in pages."""
 
     def __init__(self, core: EngineContext, records: Repository[T]) -> None:
         self._core = core
@@ -41,7 +41,7 @@ class RecordReader(Generic[T]):
 
 
 class WorkReader(Generic[W]):
-    """A service of work, which has tags and a note, and whose lists are filtered."""
+    """The base of services for workflows or tasks: with tags and notes, and with filtered lists."""
 
     def __init__(self, core: EngineContext, records: Repository[W], work_list: WorkList) -> None:
         self._core = core

@@ -33,7 +33,7 @@ _SUM_COLUMNS = ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latenc
 
 
 class Usage:
-    """`/v1/usage`."""
+    """The operation of `/v1/usage`."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
@@ -97,7 +97,10 @@ def make_usage_count(
     counts: dict[str, int],
     at: datetime,
 ) -> IncrementColumns:
-    """Make the change that adds a job to its account's usage of a day, in the job's transaction."""
+    """Make the change that adds counts of a job to its account's usage of a day.
+
+    Usage is counted by day, capability, provider, connection, agent and key.
+    """
     day = format_rfc3339(at)[:10]
     account_id, agent_id, capability = lease.account_id, lease.agent_id, job.capability
     values: dict[str, object] = {
@@ -115,14 +118,14 @@ def make_usage_count(
 
 
 def count_call(attempt: AttemptRecord) -> dict[str, int]:
-    """Count a finished call: its number and its cost."""
+    """Return the usage counts of a finished call: one call, and its cost or its lack of a price."""
     if attempt.cost_usd is None:
         return {"calls": 1, "unpriced": 1}
     return {"calls": 1, "nano": to_nano_usd(attempt.cost_usd, ROUND_HALF_UP)}
 
 
 def count_outcome(job: JobRecord) -> dict[str, int]:
-    """Count a finished job, apart from its calls."""
+    """Return the usage counts of a finished job, without those of its calls."""
     return {
         "jobs": 1,
         "failed": int(job.status != "completed"),

@@ -14,9 +14,9 @@ from toolkit.engine.transport.decoding import (
     iter_unpacked,
 )
 from toolkit.plugins import RECORDED_MODEL, ProviderError
-from toolkit.plugins.streaming import STREAM_READER, BrokenStreamError, StreamReader
+from toolkit.plugins.streaming import STREAM_READER, AnswerPiece, BrokenStreamError, StreamReader
 
-OnText: TypeAlias = Callable[[str], None]
+OnPiece: TypeAlias = Callable[[AnswerPiece], None]
 
 # The extension of a response whose stream began well and then reported a failure.
 FAILED_IN_STREAM = "toolkit.failed_in_stream"
@@ -31,7 +31,7 @@ async def read_answer(
     request: httpx.Request,
     response: httpx.Response,
     limit: int,
-    on_text: OnText,
+    on_piece: OnPiece,
     run_in_thread: ThreadRunner,
 ) -> httpx.Response:
     """Read the whole of an answer and close it.
@@ -40,7 +40,7 @@ async def read_answer(
         request: the request that was sent; its stream reader, if any, reads a streamed answer.
         response: the answer, of which the head has come.
         limit: maximum bytes of the answer, as it is received and as it is decoded.
-        on_text: is called with each piece of a streamed text, as it comes.
+        on_piece: is called with each piece of a streamed answer, as it comes.
         run_in_thread: runs the decoding of large answers.
 
     Returns:
@@ -52,6 +52,11 @@ async def read_answer(
         OutcomeUnknownError: a stream ended before the answer in it did.
     """
     reader = _find_stream_reader(request, response)
+    if reader is None and response.is_closed and not is_compressed(response.headers):
+        if len(response.content) > limit:
+            raise _make_size_error(response, limit)
+        response.request = request
+        return response  # the transport has read its body
     # Its value is not copied; to join chunks would copy everything at once.
     body, size = io.BytesIO(), 0
     try:
@@ -61,8 +66,9 @@ async def read_answer(
                 raise _make_size_error(response, limit)
             if reader is None:
                 body.write(chunk)
-            elif text := _read_stream(reader, chunk, response):
-                on_text(text)
+            else:
+                for piece in _read_stream(reader, chunk, response):
+                    on_piece(piece)
     except UnreadableCodingError:
         raise ProviderError(
             ErrorCode.PROVIDER_BAD_RESPONSE,
@@ -115,7 +121,10 @@ def _iter_decoded(
 async def _limit_received(
     stream: AsyncIterable[bytes], response: httpx.Response, limit: int
 ) -> AsyncIterator[bytes]:
-    """Iterate over a body as it is received, which may decode to nothing for ever."""
+    """Yield a body as it is received, and raise above the limit.
+
+    A limit on the decoded bytes is not enough, because a body may decode to nothing for ever.
+    """
     size = 0
     async for chunk in stream:
         size += len(chunk)
@@ -133,7 +142,7 @@ def _make_size_error(response: httpx.Response, limit: int) -> ProviderError:
     )
 
 
-def _read_stream(reader: StreamReader, chunk: bytes, response: httpx.Response) -> str:
+def _read_stream(reader: StreamReader, chunk: bytes, response: httpx.Response) -> list[AnswerPiece]:
     try:
         return reader.read(chunk)
     except BrokenStreamError as error:
@@ -147,7 +156,11 @@ def _read_stream(reader: StreamReader, chunk: bytes, response: httpx.Response) -
 def _assemble_response(
     request: httpx.Request, headers: list[tuple[bytes, bytes]], reader: StreamReader
 ) -> httpx.Response:
-    """Make the response that the vendor would have given without a stream."""
+    """Make the response that the vendor would have given without a stream.
+
+    Raises:
+        OutcomeUnknownError: the stream ended before the answer in it did.
+    """
     answer = reader.assemble()
     if answer is None:
         raise OutcomeUnknownError(

@@ -21,6 +21,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.engine.transport.decoding import CODING
 from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.plugins import PUBLIC_ONLY, ProviderError
+from toolkit.plugins.streaming import STREAM_READER
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection
@@ -52,7 +53,7 @@ _BODILESS: ContextVar[_PendingRequest | None] = ContextVar("bodiless", default=N
 
 
 class _CheckedRequest(aiohttp.ClientRequest):
-    """A request that is checked when it has a connection, if it has no body to be checked by."""
+    """A request that runs its check once it has a connection, if it has no body that runs it."""
 
     async def send(self, conn: "Connection") -> aiohttp.ClientResponse:
         pending = _BODILESS.get()
@@ -121,7 +122,7 @@ class CheckingTransport(AiohttpTransport):
         return session
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request.
+        """Send a request, after its check if it has one, and return the head of the answer.
 
         Raises:
             LeaseLost: nothing was sent, because another process has taken over the work.
@@ -152,11 +153,18 @@ class CheckingTransport(AiohttpTransport):
             allow_redirects=False,
             timeout=_make_timeout(request.extensions.get("timeout", {}).get("connect")),
         )
+        headers, length = list(reply.raw_headers), reply.content_length
+        if (
+            length is not None
+            and length <= _ReplyStream.CHUNK_SIZE
+            and "Content-Encoding" not in reply.headers
+            and STREAM_READER not in request.extensions
+        ):
+            # To read a short body as a stream takes longer than the rest of this function.
+            body = await reply.read()
+            return httpx.Response(reply.status, headers=headers, content=body, request=request)
         return httpx.Response(
-            reply.status,
-            headers=list(reply.raw_headers),
-            stream=_ReplyStream(reply),
-            request=request,
+            reply.status, headers=headers, stream=_ReplyStream(reply), request=request
         )
 
     async def aclose(self) -> None:

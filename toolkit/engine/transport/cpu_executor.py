@@ -19,7 +19,7 @@ def ignore(*_: object) -> None:
 
 
 class CpuExecutor(Protocol):
-    """An executor of CPU work, which runs it in a place that can be killed."""
+    """An executor of CPU work, which runs it in a process that can be killed."""
 
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
         """Get ready to run functions that will soon be requested; does not wait."""

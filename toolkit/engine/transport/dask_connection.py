@@ -41,7 +41,7 @@ class ClusterWorker:
 
 
 async def close_gateway(gateway: DaskGateway) -> None:
-    """Leave the cluster if its scheduler is there, and end the process."""
+    """Leave the cluster if its scheduler answers, and end the process that talks to it."""
     try:
         await start_thread(partial(gateway.close, CLOSE_TIMEOUT_S))
     finally:
@@ -54,7 +54,7 @@ class DaskConnection:
     Args:
         address: address of the scheduler, as Dask writes it.
         certificates: arguments of Dask's `Security`, as `make_security` returns them.
-        wait_s: seconds to wait for a scheduler that is away.
+        wait_s: seconds to wait for a scheduler that does not answer.
     """
 
     def __init__(self, address: str, certificates: Mapping[str, str], wait_s: float) -> None:
@@ -69,7 +69,7 @@ class DaskConnection:
         self._chores: set[asyncio.Task[None]] = set()
 
     async def get_client(self) -> DaskGateway:
-        """Return a client of the scheduler; waits for a scheduler that is away.
+        """Return a client of the scheduler, waiting for a scheduler that does not answer.
 
         Raises:
             ProviderError: `UNAVAILABLE` if it does not answer within `wait_s`, or is not trusted.
@@ -86,7 +86,11 @@ class DaskConnection:
             return self._client
 
     async def _connect(self) -> DaskGateway:
-        """Open a client; retries until the scheduler was away for too long."""
+        """Open a client; retry until the scheduler has not answered for `wait_s` seconds.
+
+        Raises:
+            ProviderError: `UNAVAILABLE`.
+        """
         client = DaskGateway()
         give_up: float | None = None
         try:
@@ -186,7 +190,7 @@ class DaskConnection:
             self.start_chore(close_gateway(client))
 
     def _log_away(self) -> None:
-        """Log once, for all the steps that wait, that the scheduler is away."""
+        """Log once, for all the steps that wait, that the scheduler does not answer."""
         if not self._is_away:
             self._is_away = True
             log.warning(

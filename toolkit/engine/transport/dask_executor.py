@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class _NoWorkerError(Exception):
-    """The workers with the resources of a step are gone before the step began."""
+    """Raised if all workers with a step's resources are gone before it has an answer."""
 
 
 class DaskExecutor:
@@ -114,7 +114,11 @@ class DaskExecutor:
             return self._read_answer(answer, step)
 
     async def _wait_for_worker(self, resources: Mapping[str, float], on_wait: OnWait) -> None:
-        """Wait until the cluster has a worker with these resources, however busy it is."""
+        """Wait until the cluster has a worker with these resources, however busy it is.
+
+        Raises:
+            ProviderError: `UNAVAILABLE` if there is none within `worker_wait_s`.
+        """
         need = _describe_need(resources)
         if await self._has_worker(resources, LOOK_INTERVAL_S):
             self._missing.discard(need)
@@ -166,7 +170,11 @@ class DaskExecutor:
     async def _run_until_answered(
         self, step: RunInProcess, call: dict[str, object], resources: Mapping[str, float]
     ) -> Any:
-        """Submit a step until it is answered; resubmit it each time the scheduler is lost."""
+        """Submit a step until it is answered; resubmit it each time the scheduler is lost.
+
+        Raises:
+            ProviderError: the engine was closed, or the process that talks to Dask died too often.
+        """
         deaths = 0
         while True:
             client = await self._connection.get_client()
@@ -211,7 +219,11 @@ class DaskExecutor:
     async def _await_answer(
         self, client: DaskGateway, key: str, message: bytes, resources: Mapping[str, float]
     ) -> bytes:
-        """Wait for an answer as long as there is a worker that may give it."""
+        """Return a worker's answer, as long as there is a worker that may give it.
+
+        Raises:
+            _NoWorkerError: no worker with the resources is left.
+        """
         module, name = get_function_name(run_step)
         asking = client.ask(
             "run", key=key, module=module, name=name, args=[message], resources=dict(resources)

@@ -51,11 +51,11 @@ class _GzipDecoder:
         self.is_complete = True
 
     def feed(self, data: bytes) -> None:
-        """Add input; all of the input before it has been read."""
+        """Replace the input by new data; call it only once `has_more` is False."""
         self._input, self.has_more = data, bool(data)
 
     def read(self, max_bytes: int) -> bytes:
-        """Return the next decoded bytes; empty if more input is needed.
+        """Return up to `max_bytes` decoded bytes; empty if more input is needed or all is decoded.
 
         Raises:
             UnreadableCodingError: the input is not gzip, or is damaged.

@@ -14,7 +14,7 @@ from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.shared_calls import SharedCalls
 from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.answers import (
-    OnText,
+    OnPiece,
     OutcomeUnknownError,
     read_answer,
 )
@@ -69,7 +69,7 @@ class FlowHooks:
     on_pause: OnPause = ignore
     on_request: OnRequest = _let_pass
     on_outcome: OnOutcome = ignore
-    on_text: OnText = ignore
+    on_piece: OnPiece = ignore
     on_queued: OnQueued = ignore
 
 
@@ -79,7 +79,7 @@ NO_TIMEOUTS = Timeouts()
 MAX_PUBLIC_REQUESTS = 3
 MAX_THREADS = 4  # for quick steps
 MAX_FUNCTION_THREADS = 16  # for callers' own code, which may wait for anything
-_SMALL_TYPES = (bool, int, float)
+_SMALL_TYPES = frozenset({type(None), bool, int, float})
 MAX_INLINE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
 
 
@@ -168,7 +168,7 @@ class Driver:
                             await hooks.on_request(step)
                             try:
                                 outcome = response = await self.send(
-                                    step, timeouts, via, hooks.on_text, account_id
+                                    step, timeouts, via, hooks.on_piece, account_id
                                 )
                             except ProviderError as fault:
                                 hooks.on_outcome(step, fault)
@@ -205,7 +205,7 @@ class Driver:
             flow.close()
 
     async def _advance_in_thread(self, advance: Callable[[], object], account_id: str) -> object:
-        """Advance a flow to its next step in a thread, because it has much to read."""
+        """Return the next step of a flow, which a thread computes because it has much to read."""
         future = await _start_in_turn(
             self._thread_semaphore, partial(_advance_once, advance), account_id
         )
@@ -232,11 +232,11 @@ class Driver:
         return await self._executor.dispatch(replace(step, here=True), account_id)
 
     async def run_in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
-        """Run quick work in a thread; it cannot be ended, so it keeps its place until done."""
+        """Run quick work in a thread; it cannot be ended, so it counts as running until done."""
         return await asyncio.shield(await _start_in_turn(self._thread_semaphore, work, account_id))
 
     async def _run_function(self, step: RunFunction, account_id: str) -> object:
-        """Run the caller's own code in a thread; it keeps its place until it is done."""
+        """Run the caller's own code in a thread; if cancelled, it still counts until it is done."""
         future = await _start_in_turn(self._function_semaphore, step.function, account_id)
         try:
             return await asyncio.shield(future)
@@ -249,7 +249,7 @@ class Driver:
         request: httpx.Request,
         timeouts: Timeouts = NO_TIMEOUTS,
         via: str = "",
-        on_text: OnText = ignore,
+        on_piece: OnPiece = ignore,
         account_id: str = "",
     ) -> httpx.Response:
         """Send one request and read the whole answer, within the size limit and the deadlines.
@@ -261,7 +261,7 @@ class Driver:
                 the response is the result of that reader.
             timeouts: the timeouts of the request.
             via: the id of the vendor whose connections are used; empty for a public service.
-            on_text: is called with each piece of a streamed text, as it comes.
+            on_piece: is called with each piece of a streamed answer, as it comes.
             account_id: the account that the decoding of a large answer is queued for.
 
         Raises:
@@ -271,7 +271,7 @@ class Driver:
             OutcomeUnknownError: the request was sent and the answer did not come.
         """
         if via:
-            return await self._send_request(request, timeouts, via, on_text, account_id)
+            return await self._send_request(request, timeouts, via, on_piece, account_id)
         if request.method != "GET":
             return await self._send_public(request, timeouts)
         # Work that begins together often makes the same look-ups.
@@ -294,7 +294,7 @@ class Driver:
         request: httpx.Request,
         timeouts: Timeouts,
         via: str,
-        on_text: OnText,
+        on_piece: OnPiece,
         account_id: str,
     ) -> httpx.Response:
         host = request.url.host
@@ -312,7 +312,7 @@ class Driver:
                     request,
                     response,
                     self.reply_limit,
-                    on_text,
+                    on_piece,
                     partial(self.run_in_thread, account_id=account_id),
                 )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -332,7 +332,7 @@ class Driver:
             ) from _strip_request(error)
 
     async def _pass_request(self, request: httpx.Request, via: str) -> httpx.Response:
-        """Pass a request to the transport; without one that checks late, it is checked here."""
+        """Send a request by the transport; run its check first if the transport does not run it."""
         transport = self._get_transport(via)
         check: SendCheck | None = request.extensions.get(SEND_CHECK)
         if check is not None and not isinstance(transport, NetworkTransport):
@@ -343,7 +343,7 @@ class Driver:
 async def _start_in_turn(
     semaphore: FairSemaphore, work: Callable[[], T], account_id: str
 ) -> "asyncio.Future[T]":
-    """Start work in a thread, in turns by account; it keeps its place until it is done."""
+    """Start work in a thread, in turns by account; it counts against the limit until it is done."""
     await semaphore.acquire(account_id)
 
     def end(future: "asyncio.Future[T]") -> None:
@@ -357,7 +357,7 @@ async def _start_in_turn(
 
 
 def _find_earlier(timeouts: Timeouts) -> float | None:
-    """Return the seconds until the first deadline of a request."""
+    """Return the seconds until the first deadline of a request; None without a deadline."""
     limits = [limit for limit in (timeouts.first_byte_s, timeouts.total_s) if limit is not None]
     return min(limits, default=None)
 
@@ -385,7 +385,7 @@ def _advance_once(advance: Callable[[], object]) -> object:
 
 def measure_size(value: object) -> int:
     """Count the bytes and characters of a response, a reply or the input of a flow."""
-    if value is None or isinstance(value, _SMALL_TYPES):  # most calls end here
+    if type(value) in _SMALL_TYPES:
         return 0
     if isinstance(value, str | bytes):
         return len(value)
@@ -397,12 +397,14 @@ def measure_size(value: object) -> int:
         return sum(map(measure_size, value))
     size = 0
     for name in getattr(value, "__dataclass_fields__", ()):  # `fields` takes longer than the rest
-        size += measure_size(getattr(value, name, None))
+        member = getattr(value, name, None)
+        if type(member) not in _SMALL_TYPES:  # most members are
+            size += measure_size(member)
     return size
 
 
 def _strip_request(error: Exception) -> Exception:
-    """Drop the request from an exception, because its headers carry the key."""
+    """Return an exception without its request and traceback; the headers carry the key."""
     if isinstance(error, httpx.RequestError):
         error._request = None
     return error.with_traceback(None)

@@ -134,7 +134,7 @@ def _group_headers(headers: httpx.Headers) -> "hishel.Headers":
 
 
 def _describe_response(response: httpx.Response) -> "hishel.Response":
-    """Describe an answer to hishel, which goes by its date: by this clock, and less its age."""
+    """Describe an answer to hishel, dated at the earlier of its `Date` and now less its `Age`."""
     import hishel
 
     headers = _group_headers(response.headers)
@@ -147,7 +147,7 @@ def _describe_response(response: httpx.Response) -> "hishel.Response":
 
 
 def _add_conditions(request: httpx.Request, lookup: "hishel.Request") -> httpx.Request:
-    """Add the conditions on which the service need not answer in full."""
+    """Return the request with headers by which the service may answer "not modified"."""
     conditions = [
         (name.encode(ENCODING), lookup.headers[name].encode(ENCODING))
         for name in CONDITIONS

@@ -1,17 +1,10 @@
 """Redaction of a vendor's key in its replies: whole, in pieces and encoded (promise P16)."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from toolkit.plugins import Reply
-from toolkit.plugins.key_redaction import (
-    CHUNK_CHARS,
-    MIN_PIECE_CHARS,
-    REDACTED,
-    list_key_forms,
-)
+from toolkit.plugins.key_redaction import CHUNK_CHARS, MIN_PIECE_CHARS, REDACTED, KeyForms
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -19,17 +12,23 @@ if TYPE_CHECKING:
 # Of a text that is still being written, this much of a key may be its beginning.
 MIN_HELD_CHARS = 4
 # An escape of JSON. Escapes of printable ASCII and of the slash have a group.
+_WHOLE_ESCAPES = re.compile(r"(?:[^\\]|\\u[0-9A-Fa-f]{4}|\\[^u])*", re.S)
 _ESCAPE = re.compile(r"\\(?:u00([2-7][0-9A-Fa-f])|(/)|.)", re.S)
-R = TypeVar("R", bound=Reply)
 D = TypeVar("D", bound="DataclassInstance")
-# The chunks of one form of a key, each with its offset; and all forms with theirs.
+# The chunks of one form of a key, each with its offset; and all forms with theirs, each with the
+# length of its shortest piece.
 Chunks: TypeAlias = list[tuple[int, str]]
-Forms: TypeAlias = list[tuple[str, Chunks]]
+Forms: TypeAlias = list[tuple[int, str, Chunks]]
 
 
-def redact_reply(reply: R, secret: str) -> R:
-    """Remove the key of the request from a reply: from every text and from bytes that are text."""
-    forms = _split_forms(secret)
+def redact_reply(reply: D, key_forms: KeyForms) -> D:
+    """Return a reply, or a piece of a streamed reply, with the key replaced in all its texts.
+
+    Args:
+        reply: the reply or the piece.
+        key_forms: the forms of the key, as `list_key_forms` lists them.
+    """
+    forms = _split_forms(key_forms)
     return _redact_fields(reply, forms) if forms else reply
 
 
@@ -39,20 +38,23 @@ class StreamRedactor:
     Text that may be the beginning of a part of the key is held back until it is known, once it has
     `MIN_HELD_CHARS`: a single letter may be a beginning, and would hold back the end of every word.
 
-    >>> redactor = StreamRedactor("k3y-with-sixteen-signs")
+    >>> from toolkit.plugins.key_redaction import list_key_forms
+    >>> redactor = StreamRedactor(list_key_forms("k3y-with-sixteen-signs"))
     >>> redactor.add("it is k3y-with-"), redactor.add("sixteen-signs! "), redactor.finish()
     ('it is ', '[key]! ', '')
     """
 
-    def __init__(self, secret: str) -> None:
-        self._forms = _split_forms(secret)
+    def __init__(self, key_forms: KeyForms, *, is_json: bool = False) -> None:
+        self._forms = _split_forms(key_forms)
+        self._is_json = is_json
+        self._cut = ""  # the beginning of an escape of JSON
         self._tail = ""  # the end of the text that was shown
         self._held = ""
 
     def add(self, piece: str) -> str:
-        """Return the text that can be shown now."""
-        text = self._tail + self._held + piece
-        overlap = max((_measure_overlap(text, form) for form, _ in self._forms), default=0)
+        """Add a piece of the text; return the part without the key that can be shown now."""
+        text = self._tail + self._held + (self._spell(piece) if self._is_json else piece)
+        overlap = max((_measure_overlap(text, form) for _, form, _ in self._forms), default=0)
         end = len(text) - overlap if overlap >= MIN_HELD_CHARS else len(text)
         end = max(end, len(self._tail))
         if end < len(text) and not self._redact(text).startswith(self._redact(text[:end])):
@@ -60,15 +62,29 @@ class StreamRedactor:
         return self._show(text, end)
 
     def finish(self) -> str:
-        """Return the rest, when the text is complete."""
-        text = self._tail + self._held
+        """Return the text that was held back, without the key, when the text is complete."""
+        text = self._tail + self._held + self._cut
         return self._show(text, len(text))
+
+    def _spell(self, piece: str) -> str:
+        """Return a piece of JSON without the escapes that it does not need: they could hide a key.
+
+        JSON that is spelled so means the same.
+        """
+        text = self._cut + piece
+        whole = _WHOLE_ESCAPES.match(text)
+        end = 0 if whole is None else whole.end()
+        self._cut = text[end:]
+        return _ESCAPE.sub(_spell_plainly, text[:end])
 
     def _redact(self, text: str) -> str:
         return _redact_text(text, self._forms)
 
     def _show(self, text: str, end: int) -> str:
-        """Show a text up to an end, except for its part already shown; hold the rest back."""
+        """Return a text up to an end, redacted, without the part shown before; hold the rest back.
+
+        The text begins with the tail of the text that was shown before.
+        """
         redacted = self._redact(text[:end])
         pairs = enumerate(zip(self._tail, redacted, strict=False))
         start = next((at for at, (old, new) in pairs if old != new), len(self._tail))
@@ -87,20 +103,20 @@ def _measure_overlap(text: str, form: str) -> int:
 
 def _redact_fields(record: D, forms: Forms) -> D:
     changes: dict[str, Any] = {}
-    for field in fields(record):
-        value = getattr(record, field.name)
+    for name in record.__dataclass_fields__:  # `fields` takes longer than the rest
+        value = getattr(record, name)
         redacted_value = _redact_value(value, forms)
         if redacted_value != value:
-            changes[field.name] = redacted_value
+            changes[name] = redacted_value
     return replace(record, **changes) if changes else record
 
 
 def _redact_value(value: object, forms: Forms) -> object:
+    if value is None or isinstance(value, str):  # most members are
+        return _redact_spelled(value, forms) if value else value
     if is_dataclass(value) and not isinstance(value, type):
         return _redact_fields(value, forms)
     match value:
-        case str():
-            return _redact_spelled(value, forms)
         case bytes():
             try:
                 text = value.decode("utf-8")
@@ -133,21 +149,22 @@ def _redact_spelled(text: str, forms: Forms) -> str:
 
 
 def _spell_plainly(escape: re.Match[str]) -> str:
-    """Return the character of an escape, unless JSON needs the escape."""
+    """Return the character of an escape, or the escape itself if JSON needs it."""
     character = chr(int(escape[1], 16)) if escape[1] else escape[2]
     return character if character and character not in '"\\\x7f' else escape[0]
 
 
 def _redact_text(text: str, forms: Forms) -> str:
-    for form, chunks in forms:
-        if len(text) >= min(MIN_PIECE_CHARS, len(form)):  # a shorter text cannot hold a piece
-            text = _remove_form(text, form, chunks)
+    if len(text) < CHUNK_CHARS:  # no piece is so short
+        return text
+    for shortest, form, chunks in forms:
+        if len(text) >= shortest:
+            text = _remove_form(text, shortest, form, chunks)
     return text
 
 
-def _remove_form(text: str, form: str, chunks: Chunks) -> str:
-    """Remove every piece of a key from a text: each long enough piece contains one whole chunk."""
-    shortest = min(MIN_PIECE_CHARS, len(form))
+def _remove_form(text: str, shortest: int, form: str, chunks: Chunks) -> str:
+    """Replace each piece of a key in a text: any piece that is long enough has a whole chunk."""
     for offset, chunk in chunks:
         at = text.find(chunk)
         while at >= 0:
@@ -162,7 +179,7 @@ def _remove_form(text: str, form: str, chunks: Chunks) -> str:
 
 
 def _find_extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
-    """Return how far a text matches a key, before and after a chunk of it."""
+    """Return the start and the end of the text that matches a key, around a chunk of the key."""
     start, behind = at, offset
     while start > 0 and behind > 0 and text[start - 1] == form[behind - 1]:
         start, behind = start - 1, behind - 1
@@ -172,16 +189,11 @@ def _find_extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
     return start, end
 
 
-def _split_forms(secret: str) -> Forms:
-    """Split each form of a key into consecutive chunks, each with its offset.
-
-    Not kept between calls, though that would save a third of their time: a key is not kept.
-    """
-    return [
-        (form, [(at, form[at : at + CHUNK_CHARS]) for at in _list_chunk_starts(form)])
-        for form in list_key_forms(secret)
-    ]
-
-
-def _list_chunk_starts(form: str) -> Iterable[int]:
-    return range(0, len(form) - CHUNK_CHARS + 1, CHUNK_CHARS)
+def _split_forms(key_forms: KeyForms) -> Forms:
+    """Split each form of a key into consecutive chunks, each with its offset."""
+    forms: Forms = []
+    for form in key_forms:
+        starts = range(0, len(form) - CHUNK_CHARS + 1, CHUNK_CHARS)
+        chunks = [(at, form[at : at + CHUNK_CHARS]) for at in starts]
+        forms.append((min(MIN_PIECE_CHARS, len(form)), form, chunks))
+    return forms

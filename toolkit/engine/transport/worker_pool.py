@@ -242,8 +242,9 @@ class WorkerPool:
     def _take_worker(self, step: RunInProcess) -> PooledWorker:
         """Take an idle worker, or start a worker.
 
-        A step that a caller waits for takes a worker with this process's priority if there is one,
-        and leaves it to the next such step. The worker that was used last has the warmest caches.
+        A step with a deadline of its own takes a worker with this process's priority if there is
+        one. Any other step takes a worker of lower priority, or lowers its worker's priority for
+        good. The worker that was used last has the warmest caches.
         """
         is_short = step.timeout_s is not None
         self._has_short_steps |= is_short

@@ -24,7 +24,6 @@ class CallSite:
         texts: earlier arguments that are strings, by position or keyword.
         path: keys of the enclosing dictionaries, outermost first.
         is_key: whether the cursor is in a key of a dictionary.
-        in_string: whether the cursor is in a string.
         prefix: part of the name or string that is already written.
     """
 
@@ -94,7 +93,7 @@ def find_call_site(text: str) -> CallSite | None:
 
 
 def _read_brackets(text: str) -> tuple[list[_Bracket], int | None]:
-    """Read a text: return the brackets open at its end, and the start of an unclosed string."""
+    """Return the brackets open at the end of a text, and the start of an open string, or None."""
     brackets: list[_Bracket] = []
     index = 0
     while index < len(text):

@@ -14,12 +14,13 @@ from toolkit.contract.operations.work_queries import (
     WorkflowsQuery,
     WorkQuery,
 )
-from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
+from toolkit.contract.run_options import PROVIDER_LISTS, RUN_OPTIONS, RunOptions
 from toolkit.contract.usage import USAGE_GROUPS
 from toolkit.notebook.completion.call_sites import CallSite
 from toolkit.notebook.completion.feeds import (
     ClientFeed,
     Proposal,
+    describe_model,
     find_feed,
     list_field_proposals,
     list_field_values,
@@ -106,7 +107,7 @@ class CallCompleter:
         return complete_arguments(find_attribute(client, call), site)
 
     def _complete_run(self, feed: ClientFeed, site: CallSite) -> list[Proposal] | None:
-        """Complete the arguments of `runs.create` and `route`."""
+        """Complete the arguments of `runs.create` and `route`; return None in any other place."""
         if is_argument(site, 0, "name") and not site.path:
             bare = site.position == 0 and not site.in_string and site.prefix
             return None if bare else list_capability_names(feed)
@@ -124,7 +125,7 @@ class CallCompleter:
     def _complete_capabilities(
         self, feed: ClientFeed, method: str, site: CallSite
     ) -> list[Proposal] | None:
-        """Complete `client.capabilities`: its names, and the fields of each capability's call."""
+        """Complete `client.capabilities`: its names, or the fields of a call; None for others."""
         if site.is_subscript or method == "get":
             return list_capability_names(feed)
         for capability in feed.list_capabilities():
@@ -139,7 +140,7 @@ class CallCompleter:
         site: CallSite,
         keywords: Sequence[str],
     ) -> list[Proposal] | None:
-        """Complete a call whose keywords are the fields of a capability."""
+        """Complete a call whose keywords are fields of a capability; None for any other value."""
         if site.keyword == "options":
             return complete_options(feed, capability, site.path, is_key=site.is_key)
         if site.keyword == "input":
@@ -155,7 +156,7 @@ class CallCompleter:
     def _complete_draft(
         self, name: str, workflow: Workflow | None, method: str, site: CallSite
     ) -> list[Proposal] | None:
-        """Complete the building of a workflow, parts of which may exist only in this cell."""
+        """Complete calls of a workflow that may exist only in this cell; None if nothing fits."""
         nodes = self._list_drafted(name, workflow)
         if site.is_subscript and not method:
             return nodes
@@ -178,7 +179,6 @@ class CallCompleter:
         return self._complete_keywords(feed, capability, site, keywords)
 
     def _list_functions(self, prefix: str) -> list[Proposal]:
-        """List the notebook's own functions whose names begin with a prefix."""
         return [
             Proposal(name, "function")
             for name, value in list(self._names.items())
@@ -203,7 +203,7 @@ class CallCompleter:
         return [Proposal(node_id, capability) for node_id, capability in capabilities.items()]
 
     def _complete_handle(self, owner: Any, method: str, site: CallSite) -> list[Proposal] | None:
-        """Complete calls of a handle: the nodes of a graph, and the arguments of its methods."""
+        """Complete a handle's calls: a graph's nodes, or a method's arguments; None for others."""
         nodes = getattr(owner, "nodes", None)
         is_graph = isinstance(nodes, list) and all(hasattr(node, "id") for node in nodes)
         if is_graph and (
@@ -226,7 +226,7 @@ class CallCompleter:
 
 
 def find_notebook_feed(names: Mapping[str, Any]) -> ClientFeed | None:
-    """Find the feed of a notebook's client: `client`, the magics' client, or the newest."""
+    """Find the feed of a notebook's client (`client`, the magics', or the newest), or None."""
     for name in ("client", "toolkit_client"):
         if isinstance(names.get(name), Client | AsyncClient):
             return find_feed(names[name])
@@ -288,7 +288,7 @@ def complete_fields(
     *,
     is_key: bool,
 ) -> list[Proposal] | None:
-    """Complete the fields of an input, and the values of fields with few choices."""
+    """Complete the fields of an input, and values of fields with few choices; else return None."""
     if capability is None:
         return None
     if not path:
@@ -308,7 +308,7 @@ def complete_options(
     *,
     is_key: bool,
 ) -> list[Proposal] | None:
-    """Complete the options of a run in a dictionary."""
+    """Complete the run options in a dictionary; return None if any value is allowed."""
     if not path:
         proposals = [Proposal(name, shorten(words)) for name, words in RUN_OPTIONS.items()]
         return proposals if is_key else None
@@ -318,8 +318,8 @@ def complete_options(
 def complete_option(
     feed: ClientFeed | None, capability: Mapping[str, Any] | None, name: str
 ) -> list[Proposal] | None:
-    """Complete the value of one option of a run."""
-    if name == "provider":
+    """Complete the value of one option of a run; return None if any value is allowed."""
+    if name in ("provider", *PROVIDER_LISTS):
         return list_run_providers(feed, capability)
     if name in _PLACES and feed is not None:
         return feed.list_records(_PLACES[name])
@@ -330,16 +330,24 @@ def complete_option(
 def list_run_providers(
     feed: ClientFeed | None, capability: Mapping[str, Any] | None
 ) -> list[Proposal]:
-    """List the providers that may serve a capability, connected first; then the connections."""
+    """List the providers that may serve a capability, connected first; connections; models."""
     if feed is None:
         return []
-    providers = feed.list_providers()
+    providers, models = feed.list_providers(), feed.list_models()
     if capability is not None:
-        allowed = capability["source"]["routing"]["allowed_connections"]
+        routing = capability["source"]["routing"]
+        allowed = routing["allowed_connections"]
         providers = [provider for provider in providers if provider.text in allowed] or [
             Proposal(a) for a in allowed
         ]
-    return providers + feed.list_records(PATHS["connections"])
+        models = [model for model in models if model["kind"] == routing.get("model_kind")]
+    names = {provider.text for provider in providers}
+    named = [
+        Proposal(f"{model['provider']}/{model['model']}", describe_model(model))
+        for model in models
+        if model["provider"] in names
+    ]
+    return [*providers, *feed.list_records(PATHS["connections"]), *named]
 
 
 def complete_filter(
@@ -381,7 +389,7 @@ def list_words(annotation: object) -> list[str]:
 
 
 def complete_arguments(called: object, site: CallSite) -> list[Proposal] | None:
-    """Complete a call by its signature: an argument's allowed words, or the argument names."""
+    """Complete a call by its signature: allowed words, or argument names; None without any."""
     if not callable(called) or site.path:
         return None
     try:

@@ -35,12 +35,7 @@ _YAML_LINE = re.compile(r"(?P<indent>\s*)(?P<item>-\s+)?(?:(?P<key>[\w.]+)\s*:(?
 
 
 class Completion(NamedTuple):
-    """The completion of a place.
-
-    Attributes:
-        prefix: part that is already written.
-        proposals: possible completions.
-    """
+    """The completions that fit the place of the cursor."""
 
     prefix: str
     proposals: Sequence[Proposal]
@@ -52,9 +47,7 @@ def complete_magic(
     """Complete the line of a toolkit magic; return None for any other line.
 
     Args:
-        line: text of the line up to the cursor.
         feed: feed of the notebook's client; None without a client.
-        names: variables of the notebook.
     """
     match = _MAGIC_LINE.match(line)
     if match is None or match[1] not in MAGIC_OPTIONS:
@@ -84,7 +77,6 @@ def complete_magic(
 def _complete_field(
     word: str, capability: Mapping[str, Any] | None, feed: ClientFeed | None
 ) -> Completion:
-    """Complete `name=value` of a capability's input."""
     name, equals, value = word.partition("=")
     if equals:
         values = complete_fields(feed, capability, (name.removesuffix(":"),), is_key=False)
@@ -153,7 +145,7 @@ def _complete_flow(
     above: Sequence[str],
     feed: ClientFeed | None,
 ) -> Completion | None:
-    """Complete flow syntax on one line, such as `input: {objective: …}` or `depends_on: [a, b]`."""
+    """Complete YAML in braces or brackets on one line, such as `depends_on: [a, b]`."""
     key = line.strip().removeprefix("-").strip().partition(":")[0].strip()
     inner = re.split(r"[{\[,]", line)[-1].lstrip()
     name, colon, value = inner.partition(":")
@@ -187,7 +179,6 @@ def _find_parents(above: Sequence[str], line: str) -> tuple[str, ...]:
 
 
 def _find_node(above: Sequence[str]) -> dict[str, str]:
-    """Find the id and the capability of the node that is being written."""
     node: dict[str, str] = {}
     for line in reversed(above):
         match = _YAML_LINE.match(line)

@@ -15,19 +15,15 @@ from toolkit.display.text import format_size, truncate_line
 AnyClient = Client | AsyncClient
 WAIT_S = 0.035  # seconds that a completion waits for a running read at most
 FIRST_WAIT_S = 1.0  # the same, while no data has been read yet
-FRESH_S = {"/capabilities": 60.0, "/providers": 60.0}  # seconds; 0 for other lists
+# Seconds; 0 for other lists.
+FRESH_S = {"/capabilities": 60.0, "/providers": 60.0, "/catalog/models": 60.0}
 MAX_RECORDS = 20
 MAX_ABOUT_CHARACTERS = 48
 _MAIN_FIELDS = ("objective", "prompt", "text", "topic", "title", "name")
 
 
 class Proposal(NamedTuple):
-    """A proposed completion.
-
-    Attributes:
-        text: text to insert.
-        about: description shown next to the text.
-    """
+    """A text that a completion offers to insert."""
 
     text: str
     about: str = ""
@@ -88,6 +84,10 @@ class ClientFeed:
             for row in providers
         ]
 
+    def list_models(self) -> Sequence[Mapping[str, Any]]:
+        """List the models of the catalogue, as records."""
+        return self._list("/catalog/models", {})
+
     def list_records(self, path: str) -> list[Proposal]:
         """List the newest records of a resource, each with a description."""
         records = self._list(path, {"limit": MAX_RECORDS})
@@ -100,7 +100,7 @@ class ClientFeed:
         return [Proposal(tag) for tag in tags]
 
     def list_nodes(self, workflow_id: str) -> list[Proposal]:
-        """List the nodes of a workflow."""
+        """List the nodes of a workflow that is among the newest; otherwise, return no proposals."""
         if not workflow_id:
             return []
         for workflow in self._list("/workflows", {"limit": MAX_RECORDS}):
@@ -160,6 +160,21 @@ def describe_record(record: Mapping[str, Any]) -> str:
     about = " ".join(word for word in words if word)
     line = f"{about}: {title}" if about and title else str(title or about)
     return shorten(line)
+
+
+def describe_model(record: Mapping[str, Any]) -> str:
+    """Describe the price and the abilities of a model.
+
+    >>> describe_model({"prices_usd": {"input_tokens": 2e-6, "output_tokens": 1e-5},
+    ...                 "abilities": ["images", "tools"]})
+    '2/10 USD per 1M tokens, images, tools'
+    """
+    prices = record.get("prices_usd") or {}
+    words = [f"{usd:g} USD per {unit}" for unit, usd in prices.items()][:1]
+    if "input_tokens" in prices:
+        rates = (prices.get(unit, 0.0) * 1e6 for unit in ("input_tokens", "output_tokens"))
+        words = [f"{'/'.join(f'{rate:.6g}' for rate in rates)} USD per 1M tokens"]
+    return shorten(", ".join([*words, *record.get("abilities", ())]))
 
 
 def shorten(about: str) -> str:

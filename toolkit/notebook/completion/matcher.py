@@ -28,7 +28,6 @@ def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
 
     Args:
         text: text of the cell up to the cursor.
-        names: variables of the notebook.
     """
     feed = find_notebook_feed(names)
     first, newline, below = text.lstrip("\n").partition("\n")

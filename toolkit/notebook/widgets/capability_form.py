@@ -14,9 +14,15 @@ from toolkit.contract.jobs import Options
 from toolkit.contract.money import format_usd
 from toolkit.contract.run_options import RunOptions
 from toolkit.notebook import widget_html
-from toolkit.notebook.background import Work, follow_events
 from toolkit.notebook.schema_form import NOT_GIVEN, SchemaForm
-from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
+from toolkit.notebook.widget_base import (
+    Panel,
+    Work,
+    follow_events,
+    make_button,
+    make_labelled,
+    make_row,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +87,7 @@ class CapabilityForm(Panel):
 
     @property
     def name(self) -> str:
-        """`name@version`."""
+        """The name and version of the capability, as `name@version`."""
         return f"{self.capability.record.id}@{self.capability.record.version}"
 
     def table(self) -> "pd.DataFrame":
@@ -198,7 +204,6 @@ class CapabilityForm(Panel):
 
 
 def _make_options_schema() -> JsonObject:
-    """Make the schema of the options that the form shows together."""
     schema = Options.model_json_schema()
     properties = {
         name: member for name, member in schema["properties"].items() if name not in CHOSEN_APART

@@ -15,9 +15,8 @@ from toolkit.contract.connections import is_variable_name
 from toolkit.contract.health import Provider
 from toolkit.contract.key_shapes import looks_like_key
 from toolkit.notebook import widget_html
-from toolkit.notebook.background import Work
 from toolkit.notebook.schema_form import guard_control
-from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
+from toolkit.notebook.widget_base import Panel, Work, make_button, make_labelled, make_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,14 +38,9 @@ class VendorRow(ipywidgets.HBox):
     """The row of a vendor: its state and its buttons.
 
     Args:
-        vendor: the id of the vendor.
         fill_in: function that fills in the form for the vendor.
         test: function that starts a test of the vendor's connection.
         remove: function that starts to delete the vendor's connections.
-
-    Attributes:
-        state: the state in words.
-        use, test, remove: the buttons.
     """
 
     def __init__(self, vendor: str, *, fill_in: Work, test: Work, remove: Work) -> None:
@@ -152,7 +146,6 @@ class ProviderSetup(Panel):
         return "connected" if vendor.connected else "not connected"
 
     def _read_vendors(self) -> None:
-        """Read the vendors, and show them."""
         self._vendors = {
             provider.record.id: provider.record for provider in self._client.providers.list()
         }

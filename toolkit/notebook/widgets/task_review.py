@@ -15,25 +15,22 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.plans import Missing, PlanReading
 from toolkit.contract.tasks import FINAL_TASK_STATUSES, MAX_REVIEW_RETRIES
-from toolkit.display.records.attempt_view import (
-    AttemptView,
-    ShownArtifact,
-    list_attempts,
-    read_score,
-)
 from toolkit.display.records.attempts import (
     CRITERIA,
+    AttemptView,
+    ShownArtifact,
     describe_action,
     describe_attempts,
     list_actions,
+    list_attempts,
+    read_score,
     render_attempts,
 )
 from toolkit.display.records.objective import render_reading
 from toolkit.display.text import format_missing, format_spending
 from toolkit.notebook import widget_html
-from toolkit.notebook.background import follow_events
 from toolkit.notebook.schema_form import guard_control
-from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
+from toolkit.notebook.widget_base import Panel, follow_events, make_button, make_labelled, make_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,7 +188,7 @@ class TaskReview(Panel):
         return body + "".join(f'<div class="tk-status">{escape(w)}</div>' for w in record.warnings)
 
     def _read_reading(self) -> PlanReading:
-        """Read how the plan understood the objective; before there is a plan, all of it."""
+        """Return how much of the objective the plan understood; all of it before a plan."""
         plan_id = self.task.plan_id
         if not plan_id:
             return PlanReading()
@@ -200,7 +197,6 @@ class TaskReview(Panel):
         return self._readings[plan_id]
 
     def _make_verdict(self, decision: Decision, does: str, kind: str = "") -> Any:
-        """Make the button of a verdict."""
         judge = self.make_action(lambda: self._judge(decision))
         return make_button(decision.capitalize(), does, judge, kind)
 
@@ -260,7 +256,7 @@ class _AttemptReader:
         ]
 
     def read_workflow(self, id: str) -> WorkflowRun:
-        """Read a workflow of the task."""
+        """Return a workflow of the task, read again only if it had not ended."""
         workflow = self._workflows.get(id)
         if workflow is None or workflow.status not in FINAL_STATUSES:
             workflow = self._workflows[id] = self._task.workflow(id)
@@ -295,7 +291,6 @@ class _AttemptReader:
 
 
 def _describe_block(missing: list[Missing], question: str | None) -> str:
-    """Describe why a task is blocked, and its question."""
     parts = ([format_missing(missing)] if missing else []) + ([question] if question else [])
     return f"Blocked: {'; '.join(parts)}"
 
@@ -305,7 +300,6 @@ def _render_alert(sentence: str) -> str:
 
 
 def _render_next_step(missing: Missing) -> str:
-    """Render the next step for a person to provide a missing thing."""
     if missing.any_of:
         call = f'client.connections.connect("{missing.any_of[0]}")'
         return f"Connect a provider, such as <code>{escape(call)}</code>, then resume the task."

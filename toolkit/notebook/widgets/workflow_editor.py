@@ -105,7 +105,7 @@ class WorkflowEditor(Panel):
         return {"name": self.name.value, "max_retries": self.max_retries.value, "nodes": self.nodes}
 
     def to_json(self) -> str:
-        """Return the body as JSON."""
+        """Return the edited workflow as JSON text, as the service takes it."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def to_python(self) -> str:
@@ -123,7 +123,7 @@ class WorkflowEditor(Panel):
         return workflow
 
     def picture(self) -> str:
-        """Draw the graph as SVG."""
+        """Draw the graph of the edited workflow as SVG."""
         return self.workflow().picture()
 
     def table(self) -> "pd.DataFrame":
@@ -176,7 +176,6 @@ class WorkflowEditor(Panel):
         self._show()
 
     def _choose(self) -> None:
-        """Show the form of the chosen node, filled in."""
         node = self._find_node(self.selected)
         old, self.form = self.form, None
         if node is None:
@@ -206,7 +205,7 @@ class WorkflowEditor(Panel):
         self._show()
 
     def _change(self, **members: object) -> None:
-        """Change the chosen node."""
+        """Replace members of the chosen node, and show the workflow again."""
         self.nodes = [
             self._functions.connect({**node, **members}) if node["id"] == self.selected else node
             for node in self.nodes
@@ -260,7 +259,7 @@ class WorkflowEditor(Panel):
         self.exported.value = render_pre(export()) if export else ""
 
     def _offer_calls(self) -> None:
-        """Offer the calls of a node: capabilities, and the present functions."""
+        """Offer what a node may call: the capabilities, and the functions that exist now."""
         self._functions = OfferedFunctions([*self._client.functions, *self._draft_functions])
         choices = [(name, name) for name in self._schemas]
         choices += self._functions.list_choices()
@@ -271,7 +270,6 @@ class WorkflowEditor(Panel):
                 self.capability.value = choice
 
     def _format_fault(self, fault: Detail) -> str:
-        """Format a fault with the node's id in place of its number."""
         place = _find_node_index(fault)
         if place is None:
             return f"{fault.path}: {fault.message}"
@@ -306,12 +304,11 @@ class WorkflowEditor(Panel):
 
 
 def _name_called(node: dict[str, Any]) -> str:
-    """Name the capability or the function that a node calls."""
     called = node["input"].get("function")
     return f"{called}()" if node["capability"] == FUNCTION_CAPABILITY else str(node["capability"])
 
 
 def _find_node_index(fault: Detail) -> int | None:
-    """Find the number of the node with a fault."""
+    """Find the index of the node that a fault is about. Returns None if it is about no node."""
     parts = fault.path.split(".")
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None

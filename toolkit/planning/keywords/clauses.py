@@ -23,10 +23,7 @@ class Wish:
 
     Attributes:
         kind: `text`, `image`, `speech`, `card`, `research`, `clone`, or the id of a capability.
-        clause: the terms that ask for it.
         act: the act that makes it, such as `rework`; empty if only the thing is named.
-        topic: the words of its topic.
-        count: the number of results.
         literals: the quoted words of its clause, each with the field that it fills.
     """
 
@@ -39,12 +36,10 @@ class Wish:
 
 
 class Reading:
-    """The contents of an objective.
+    """An objective as the keyword planner reads it: the results asked for, and their details.
 
     Attributes:
         text, terms: the objective, and all its terms.
-        language: the vocabulary of its language.
-        wishes: the results that it asks for.
         missing: the names of capabilities that nothing here has.
         banned: the kinds that it rules out.
         unplaced: the places of clauses that were not understood.
@@ -72,11 +67,11 @@ class Reading:
 
     @property
     def kinds(self) -> set[str]:
-        """The kinds of its wishes."""
+        """The kinds of results that the objective asks for, such as `text` or `image`."""
         return {wish.kind for wish in self.wishes}
 
     def cut(self, run: Chunk) -> str:
-        """Return the words of a run."""
+        """Return the part of the objective that a run of terms covers."""
         start, end = run.span
         return self.text[start:end]
 
@@ -98,7 +93,7 @@ class Reading:
         self.unplaced += [run.span for run in mentions if _list_kinds(run) - kinds]
 
     def _split(self, terms: Chunk) -> Iterator[tuple[Chunk, Chunk]]:
-        """Split sentences where a further act or thing begins; yield each joint and clause."""
+        """Split sentences into clauses by verbs and things; yield joining words and clause."""
         for sentence in terms.find_all(self._rules["sentence"]):
             is_question = sentence["clause"].match(self._rules["question"])
             clauses = sentence["clause"].find_all(self._rules["clause"])
@@ -106,7 +101,7 @@ class Reading:
                 yield parts["joint"], parts["clause"]
 
     def _place(self, clause: Chunk, joint: Chunk) -> bool:
-        """Place a clause; return False if it was not understood."""
+        """Record what a clause asks for, rules out or describes; return False if it is unclear."""
         rules = self._rules
         if clause.match(rules["nothing"]):
             return True
@@ -155,7 +150,7 @@ class Reading:
         self.needs_facts |= any("research" in (t["thing"], t["act"]) for t in run.terms)
 
     def _list_literals(self, run: Chunk) -> list[tuple[str, str]]:
-        """List the quoted words of a run, each with the field that is named before it."""
+        """List the quoted words of a run of terms, each with the field that is named before it."""
         matches = run.find_all(self._rules["labelled"])
         return [(parts["literal"].first.text, parts["label"].first["fields"]) for parts in matches]
 
@@ -170,7 +165,7 @@ class Reading:
         return self._add(clause, _BY_ACT.get(act, act), before, after, act)  # a plugin's own act
 
     def _add_thing(self, clause: Chunk, parts: Mapping[str, Chunk], joint: Chunk) -> bool:
-        """Add a thing that is named, unless its words may mean something else."""
+        """Add the wish for a named thing; return False if its words may mean something else."""
         noun, thing, after = parts["noun"], parts["thing"], parts["after"]
         is_spoken = thing.first["thing"] == "text" and "speech" in _list_kinds(noun)
         kind = "speech" if is_spoken else thing.first["thing"]
@@ -186,7 +181,7 @@ class Reading:
         return self._add(clause, kind, noun, after)
 
     def _add(self, clause: Chunk, kind: str, before: Chunk, after: Chunk, act: str = "") -> bool:
-        """Add a wish; return False if its nodes are not clear."""
+        """Add a wish or a missing capability; return False if the wish is ambiguous."""
         rules, absent = self._rules, after.match(self._rules["absent"])["missing"]
         if absent or clause.has("address"):
             self.missing.append(absent.first["missing"] or "web.read")
@@ -213,5 +208,5 @@ class Reading:
 
 
 def _list_kinds(run: Chunk) -> set[str]:
-    """List the kinds of the things and acts in a run."""
+    """List the kinds of results that the things and verbs in a run of terms stand for."""
     return {t["thing"] or _BY_ACT.get(t["act"], "") for t in run.terms} - {""}

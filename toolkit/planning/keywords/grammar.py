@@ -73,7 +73,7 @@ _SIGNS: dict[str, str] = {}
 
 
 def compile_rule(rule: str) -> re.Pattern[str]:
-    """Compile a rule."""
+    """Compile a rule of the grammar to a regular expression over the signs of terms."""
     rule = re.sub("|".join(_CLASSES), lambda name: _CLASSES[name[0]], rule)
     return re.compile(re.sub("(?<!P)<([^<>! ]*) ?!?([^<>]*)>", _write_group, rule))
 
@@ -98,7 +98,6 @@ class Chunk:
     """A run of terms of an objective, which is true unless it is empty.
 
     Attributes:
-        terms: the terms.
         signs: the signs of each term, with a space at its end.
     """
 
@@ -116,15 +115,15 @@ class Chunk:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The place of its terms in the objective."""
+        """The start and the end of the terms in the objective; zeros without terms."""
         return self.first.start, self.terms[-1].end if self.terms else 0
 
     def has(self, *meanings: str) -> bool:
-        """Return True if one of its terms has one of these meanings."""
+        """Return True if one of the terms has one of these meanings."""
         return any(not term.meanings.keys().isdisjoint(meanings) for term in self.terms)
 
     def match(self, rule: re.Pattern[str]) -> Mapping[str, "Chunk"]:
-        """Match a rule at the start; return a chunk for each group, or nothing."""
+        """Match a rule at the start; return a chunk for each group, all empty without a match."""
         match = rule.match(self.signs)
         return self._cut_groups(match) if match else defaultdict(Chunk)
 

@@ -4,22 +4,39 @@ It serves the sandbox, the demo, and accounts without a language model. The plan
 words that it does not know, and it never runs a guess.
 """
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from toolkit.contract.base import JsonObject
-from toolkit.contract.plans import Constraints, Missing, PlanNode, PlanReading
-from toolkit.planning.capability_index import CapabilityIndex
-from toolkit.planning.capability_kinds import KINDS, find_role_field, is_caller_supplied
+from toolkit.contract.plans import Constraints, Expect, Missing, PlanNode, PlanReading
+from toolkit.planning.capability_kinds import (
+    KINDS,
+    CapabilityIndex,
+    find_role_field,
+    is_caller_supplied,
+)
 from toolkit.planning.keywords.clauses import Reading, Wish
-from toolkit.planning.keywords.measures import read_expect
-from toolkit.planning.keywords.words import fold
+from toolkit.planning.keywords.grammar import Chunk, compile_rule
+from toolkit.planning.keywords.words import TEXT_UNITS, fold, read_number
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.plugins import Capability
 
+TOLERANCE = 0.2  # of a number of words or characters that is not exact
+_MEASURE = compile_rule(
+    "(?P<near>(?:<!number|numbers>){0,2}?)(?P<lower><number|numbers>)"
+    "(?:<range|dash>(?P<upper><number|numbers>))?"
+    "(?P<gap>(?:<dash|bound>|<!mark|thing|literal|number|and|with|not>){0,2}?)"
+    f"(?P<unit><{'|'.join(f'unit:{unit}' for unit in TEXT_UNITS)}>)"
+    "(?P<behind>(?:<!mark|number|numbers>|<comma>){0,2})"
+)
+_LANGUAGE = compile_rule(
+    "(?P<onto><onto|into>)?(?P<language><languages>)(?!<thing|unknown>)(?P<into><into>)?"
+)
+_FORMAT = compile_rule("(?:^|<onto|as|make|article|act|mark|detail>)(?P<format><formats>)")
 MAX_COPIES: Final = 8  # of one picture
 MAX_QUOTED: Final = 80  # characters of a title, or of words in a reason
 _NODE_IDS: Final = {
@@ -33,14 +50,65 @@ _SIZE = re.compile(
 _EDGES = " \t\n,;:.!?、，。；：،؛-–—"
 
 
+def read_expect(run: Chunk) -> Expect | None:
+    """Read the length, language and format that an objective states; None without a clear one.
+
+    Only sure measures count, because the review holds a result to each of them.
+    """
+    measures = defaultdict[str, list[Any]](list)
+    for parts in run.find_all(_MEASURE):
+        unit, lower = parts["unit"].first["unit"], read_number(parts["lower"].first)
+        upper = read_number(parts["upper"].first) or lower
+        if 0 < lower <= upper and not _is_part(parts, unit):
+            measures[unit].append(_make_amount(unit, lower, upper, _find_bound(parts)))
+    for parts in run.find_all(_LANGUAGE):
+        language = parts["language"].first
+        if parts["onto"] or parts["into"] or language.text.startswith(("بال", "لل")):
+            measures["language"].append(language["languages"])
+    for parts in run.find_all(_FORMAT):
+        measures["format"].append(parts["format"].first["formats"])
+    exact = {name: v[0] for name, v in measures.items() if v == v[:1] * len(v)}
+    return Expect(**exact) if exact else None
+
+
+def _make_amount(unit: str, lower: int, upper: int, bound: str) -> object:
+    if bound == "most":
+        return [0, upper]
+    if bound == "least":
+        return [lower, None]
+    if lower == upper and (bound == "about" or unit in {"words", "characters"}):
+        margin = round(lower * TOLERANCE, 6)
+        return [math.floor(lower - margin), math.ceil(lower + margin)]
+    return lower if lower == upper and unit == "items" else [lower, upper]
+
+
+def _find_bound(parts: Mapping[str, Chunk]) -> str:
+    """Find the bound at a number or behind its unit, such as `most`; empty if it is exact."""
+    behind = [term for term in parts["behind"].terms if "about" not in term.meanings]
+    terms = [*parts["near"].terms[-1:], *parts["gap"].terms, *behind]
+    return next((term["bound"] for term in terms if term["bound"]), "")
+
+
+def _is_part(parts: Mapping[str, Chunk], unit: str) -> bool:
+    """Return True if a number is only an article, or counts no whole text: "with two examples"."""
+    near, count = parts["near"], parts["lower"].first
+    last = Chunk(near.terms[-1:])
+    is_article = count["numbers"] == "1" and "refer" not in count.meanings
+    return (
+        (is_article and not last.has("onto", "only"))
+        or (last.has("not", "definite") and not last.has("bound"))
+        or (near.has("with") and unit not in {"words", "characters"})
+        or near.has("each")
+        or parts["behind"].has("each")
+    )
+
+
 def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> PlanDraft:
     """Plan an objective; the same arguments always give the same plan.
 
     Args:
-        objective: the wishes of a person, in their own words.
         constraints: with a `max_cost_usd` of 0, no vendor's capability is planned if this machine's
             CPU can stand in.
-        view: the capabilities and connections to plan with.
 
     >>> draft = make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {}))
     >>> draft.nodes, draft.missing_capabilities
@@ -56,7 +124,7 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
 
 
 def _ask(reading: Reading, fault: str = "") -> PlanDraft:
-    """Ask about a fault, or about the words that are not understood."""
+    """Return a draft without nodes that asks about a fault, or about words not understood."""
     words = re.findall(r"\w+", reading.text)
     parts = (reading.text[start:end] for start, end in reading.unplaced)
     unread = [word for part in parts for word in re.findall(r"\w+", part)]
@@ -88,7 +156,7 @@ class _PlanWriter:
         self._missing = [name for name in reading.missing if graph.find_maker(name) is None]
 
     def write(self) -> PlanDraft:
-        """Write the plan, unless a capability is missing or the plan would be wrong."""
+        """Write the plan; if a capability is missing or the plan would be wrong, only say so."""
         deliverables = [] if self._missing else self._add_nodes()
         if self._missing:
             missing = tuple(Missing(capability=name) for name in dict.fromkeys(self._missing))
@@ -182,7 +250,6 @@ class _PlanWriter:
         """Add a node for a kind, and return its id; the id is empty if no capability makes it.
 
         Args:
-            kind: kind of the node.
             value: value of the field for the kind's role, unless an upstream node fills it.
             upstream: ids of nodes whose results it takes, if it can.
             wish: the wish whose labels, artifacts, topic and measures the node has.
@@ -197,7 +264,15 @@ class _PlanWriter:
         if wish is not None:
             values |= {label: text for text, label in wish.literals if label in model}
             artifacts = (term.text for term in wish.clause.terms if "artifact" in term.meanings)
-            names = (name for name, info in model.items() if is_caller_supplied(name, info))
+            # Next to other wishes it is not clear which of them the artifact is for.
+            needed = {
+                name
+                for name, binding in maker.accepts.items()
+                if binding.mode == "artifact"
+                and model[name].is_required()
+                and len(self._reading.wishes) == 1
+            }
+            names = (n for n, info in model.items() if n in needed or is_caller_supplied(n, info))
             values |= dict(zip(names, artifacts, strict=False))
         roles = (KINDS[kind].role, "title") if kind in KINDS else _PLUGIN_ROLES
         role = next((name for name in roles if find_role_field(maker, name)), "")
@@ -246,7 +321,7 @@ class _PlanWriter:
         return values
 
     def _mark_optional(self, node: PlanNode, deliverables: Sequence[str]) -> PlanNode:
-        """Mark facts as optional that texts could do without."""
+        """Return a copy of a node, optional if it gathers facts that texts could do without."""
         users = [user for user in self._nodes.values() if node.id in user.depends_on]
         is_spared = node.id in self._ids["research"] and bool(users)
         is_spared &= all(find_role_field(self._makers[user.id], "objective") for user in users)

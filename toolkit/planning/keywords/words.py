@@ -50,7 +50,7 @@ _LETTERS = str.maketrans("øłđı’‘أإآىةٱ", "oldi''ااايها") | {
 
 @functools.lru_cache(maxsize=8_192)
 def fold(text: str) -> str:
-    """Fold case, accents and the spellings of a letter.
+    """Return a text in lower case, without accents, and with one spelling of each letter.
 
     >>> fold("Café Straße")
     'cafe strasse'
@@ -62,11 +62,10 @@ def fold(text: str) -> str:
 
 @dataclass(slots=True)
 class Term:
-    """A word, a phrase, a mark or a quotation of an objective.
+    """A word, a phrase, a punctuation mark or a quotation of an objective.
 
     Attributes:
         text: the characters of the objective, without the quotation marks.
-        start, end: its place in the objective.
         meanings: the value of each meaning that it has, such as `{"thing": "image"}`; an unknown
             word has none.
     """
@@ -98,7 +97,7 @@ def read_number(term: Term) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The words of a language.
+    """The words of a language that the keyword planner knows, with their meanings.
 
     Attributes:
         words: the meanings of each word and phrase, and of beginnings such as `poem*`.
@@ -112,7 +111,7 @@ class Vocabulary:
     beginnings: frozenset[str]
 
     def find_meanings(self, key: str) -> Mapping[str, str]:
-        """Find the meanings of a word or a phrase; a compound has the meanings of its last part."""
+        """Find the meanings of a word or phrase, or of a compound by its end; may be empty."""
         for form in self._list_forms(key):
             ends = range(len(form), max(1, form.rfind(" "), len(form) - MAX_TAIL - 1), -1)
             stem = next((stem for end in ends if (stem := f"{form[:end]}*") in self.words), "")
@@ -132,7 +131,7 @@ class Vocabulary:
 
 @functools.lru_cache(maxsize=len(CODES))
 def load_vocabulary(code: str) -> Vocabulary:
-    """Load the words of a language."""
+    """Load the vocabulary of a language from its file; later calls return the same vocabulary."""
     data = tomllib.loads((resources.files(__package__) / f"words/{code}.toml").read_text("utf-8"))
     grammar = data.pop("grammar")
     words: dict[str, dict[str, str]] = {}
@@ -155,7 +154,7 @@ def _list_beginnings(code: str, phrases: Iterable[str]) -> frozenset[str]:
 
 
 def choose_vocabulary(text: str, keywords: Mapping[str, str] | None = None) -> Vocabulary:
-    """Load the words of a text's language, and keywords with the ids of their capabilities."""
+    """Guess the language of a text, and return its words and the keywords of capabilities."""
     language = load_vocabulary(guess_language(re.sub(_QUOTED, " ", text[:MAX_TELLING]), CODES))
     extra = {fold(word): {"thing": name, "act": name} for word, name in (keywords or {}).items()}
     beginnings = language.beginnings | _list_beginnings(language.code, extra)
@@ -163,7 +162,7 @@ def choose_vocabulary(text: str, keywords: Mapping[str, str] | None = None) -> V
 
 
 def read_terms(text: str, language: Vocabulary) -> list[Term]:
-    """Read the terms of a text, the longest phrases first."""
+    """Split a text into terms with their meanings; the longest known phrase is one term."""
     find = functools.cache(language.find_meanings)
     glue = "" if language.code in UNSPACED else " "
     parts, terms, end = list(_split_text(text)), list[Term](), 0

@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from toolkit.media.svg_measures import SVG, read_svg_texts
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import (
+    Evidence,
+    Inspection,
+    NodeCheck,
+    ReviewIssue,
+    block_result,
+)
 
 _ROLES = ("title", "subtitle", "kicker", "footer", "body")
 _WORD = re.compile(r"[^\W_]+")
@@ -19,7 +24,7 @@ _REPLACED = frozenset("\ufffd□▯")
 
 
 class DrawnText(BaseModel):
-    """A text as the layout reports it, in pixels."""
+    """A text on a card: its place, size and font size in pixels, as the renderer reports them."""
 
     role: str
     text: str
@@ -34,7 +39,7 @@ _DRAWN = TypeAdapter(list[DrawnText])
 
 
 def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a layout reports text on the card, and no warnings."""
+    """Check that a card has the requested format, text on it, and no warnings."""
     item = look.item
     output = item.output or {}
     if "text_boxes" not in item.capability.output_model.model_fields:
@@ -55,7 +60,7 @@ def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that the characters of a card can be drawn; a lost picture sign does little harm."""
+    """Check that the characters of a card can be drawn; a few lost ones only lower the score."""
     item = look.item
     output = item.output or {}
     lacked = _read_strings(output.get("missing_glyphs"))
@@ -76,7 +81,7 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that the texts of the input are on a card, and no others in their place."""
+    """Check that a card shows the texts of its input, and few words that were not given."""
     item, limits = look.item, look.thresholds.card
     drawn, output = _read_drawn(item), item.output or {}
     if not drawn or output.get("missing_glyphs"):
@@ -112,7 +117,7 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
 def _check_source(
     item: Evidence, drawn: list[DrawnText], min_share: float
 ) -> Iterator[ReviewIssue]:
-    """Check that a body that an earlier node wrote is on the card."""
+    """Check that the words of the card's body come from the node that wrote it."""
     if "body" in item.node.input or not item.upstream_text:
         return
     body = _split_words(" ".join(box.text for box in drawn if box.role == "body"))
@@ -162,7 +167,7 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
     if blob.media_type == SVG:
         contrasts = _measure_svg_contrasts(blob.data, drawn)
     else:
-        from toolkit.media.card_measures import measure_text_contrasts
+        from toolkit.media.picture_measures import measure_text_contrasts
 
         boxes = [(box.x, box.y, box.width, box.height) for box in drawn]
         contrasts = measure_text_contrasts(blob.data, boxes) or []
@@ -173,7 +178,7 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def _measure_svg_contrasts(data: bytes, drawn: list[DrawnText]) -> list[float]:
-    """Measure the contrasts of texts in an SVG; the contrast of a missing text is 1."""
+    """Measure the contrast of each text in an SVG: 1 for a missing text, 21 for an unknown one."""
     texts = read_svg_texts(data)
     content = " ".join(_split_words(html.unescape(" ".join(text.text for text in texts))))
     contrasts = []
@@ -190,7 +195,7 @@ def _measure_svg_contrasts(data: bytes, drawn: list[DrawnText]) -> list[float]:
 
 
 def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that the picture that was given is on a card."""
+    """Check that a card shows the picture that it was given."""
     item, blob = look.item, look.item.blob
     if "text_boxes" not in item.capability.output_model.model_fields or blob is None:
         return
@@ -198,7 +203,7 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
         if item.pictures and b"<image" not in blob.data:
             yield block_result(item, 0.8, "The given picture is not on the card.")
         return
-    from toolkit.media.card_measures import measure_shown_share
+    from toolkit.media.picture_measures import measure_shown_share
 
     for picture in item.pictures.values():
         if item.node.input.get("template") == "cover":
@@ -215,7 +220,7 @@ CARD_CHECKS: tuple[NodeCheck, ...] = (
 
 
 def _read_drawn(item: Evidence) -> list[DrawnText]:
-    """Read the texts that a layout reports; returns an empty list for other capabilities."""
+    """Read the texts that a card's output reports; none for other or invalid outputs."""
     if "text_boxes" not in item.capability.output_model.model_fields:
         return []
     try:
@@ -229,7 +234,7 @@ def _read_strings(value: object) -> list[str]:
 
 
 def _list_input_texts(item: Evidence) -> list[tuple[str, str]]:
-    """List the texts that a card's input gives, with their roles."""
+    """List the texts that a card's input gives, with their roles; empty for other capabilities."""
     if "text_boxes" not in item.capability.output_model.model_fields:
         return []
     fields = item.node.input
@@ -239,7 +244,7 @@ def _list_input_texts(item: Evidence) -> list[tuple[str, str]]:
 
 
 def _split_words(text: str) -> list[str]:
-    """Split a text into words in one case; split texts of dense scripts into signs."""
+    """Split a text into lower-case words; in scripts without spaces, into single characters."""
     folded = unicodedata.normalize("NFKC", text.casefold())
     if _DENSE.search(folded):
         return [char for char in folded if char.isalnum()]
@@ -247,7 +252,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _is_replaced(char: str) -> bool:
-    """Check whether a character stands for a lost character, or is private or unassigned."""
+    """Check whether a character stands for a lost one, or Unicode gives it no meaning."""
     return char in _REPLACED or unicodedata.category(char) in ("Co", "Cn")
 
 

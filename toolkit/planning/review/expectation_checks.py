@@ -10,8 +10,7 @@ from toolkit.media import text_parts as parts
 from toolkit.media.text_counts import COUNTERS
 from toolkit.media.text_languages import find_foreign_part
 from toolkit.planning.capability_kinds import is_field_valid
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, ReviewIssue
 from toolkit.planning.review.phrases import match_source_head
 from toolkit.planning.review.text_case import quote
 
@@ -42,7 +41,7 @@ def check_amounts(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def read_range(amount: Amount) -> tuple[float, float]:
-    """Read the bounds of an amount; an open bound is 0 or infinity."""
+    """Read the bounds of an amount: a number is both, and an open bound is 0 or infinity."""
     if isinstance(amount, list):
         lower, upper = amount
         return lower or 0.0, float("inf") if upper is None else upper
@@ -50,7 +49,7 @@ def read_range(amount: Amount) -> tuple[float, float]:
 
 
 def describe_range(lower: float, upper: float) -> str:
-    """Describe a range.
+    """Describe a range of numbers in words.
 
     >>> describe_range(3, 3), describe_range(0, 50), describe_range(20, float("inf"))
     ('exactly 3', 'at most 50', 'at least 20')
@@ -63,7 +62,7 @@ def describe_range(lower: float, upper: float) -> str:
 
 
 def _cut_sources(text: str) -> str:
-    """Cut the list of sources off the end of a text."""
+    """Return a text without the list of sources at its end, if it has one."""
     lines = text.splitlines()
     for i in range(max(1, len(lines) - _SOURCE_LINES), len(lines)):
         match = match_source_head(lines[i])
@@ -85,7 +84,7 @@ def check_expected_language(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_format(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a text has the format that its plan expects: CSV, HTML or no mark-up at all."""
+    """Check that a text has the format that its plan expects: CSV, HTML, or without Markdown."""
     item, expect = look.item, look.item.node.expect
     if expect is None or expect.format is None or not item.text:
         return
@@ -100,7 +99,7 @@ def check_format(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def _is_table(text: str) -> bool:
-    """Return whether a text is CSV with the same number of fields in each row."""
+    """Return whether a text is CSV of at least two rows with the same number of fields."""
     try:
         rows = [len(row) for row in csv.reader(text.strip().splitlines(), strict=True) if row]
     except csv.Error:
@@ -109,7 +108,7 @@ def _is_table(text: str) -> bool:
 
 
 def check_expected_duration(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound lasts as long as its plan expects; the issue names its text, if any."""
+    """Check that a sound lasts as long as its plan expects; if not, blame its text, if any."""
     item, expect = look.item, look.item.node.expect
     sound = item.sound if expect is not None and expect.duration_s is not None else None
     if expect is None or expect.duration_s is None or sound is None or not sound.is_whole:

@@ -9,17 +9,16 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any, get_args
 
 from toolkit.contract.base import JsonObject
-from toolkit.media.text_counts import measure_text
 from toolkit.planning.model_reply import load_document
 from toolkit.planning.quotes import QuotedText
-from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.issues import Criterion, ReviewIssue
+from toolkit.planning.review.evidence import Criterion, Evidence, ReviewIssue
+from toolkit.plugins import Blob
 
 MAX_FINDINGS = 10  # of one answer
 ANSWER_TOKENS = 400
@@ -27,6 +26,9 @@ MAX_TEXT_CHARACTERS = 12_000  # of each text, brief and source
 MAX_MATERIAL_CHARACTERS = 50_000  # of all texts, briefs and sources
 MAX_QUOTED_CHARACTERS = 300  # of a quote or an explanation, in issues and instructions
 BLOCKING_WEIGHT, OTHER_WEIGHT = 0.7, 0.1
+# Every vendor takes pictures of these types and this size (Amazon's Converse API: 3.75 MB).
+MAX_PICTURES, MAX_PICTURE_BYTES = 4, 3_750_000
+PICTURE_TYPES = frozenset(("image/png", "image/jpeg", "image/webp", "image/gif"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,19 @@ class Rubric:
     """The instructions of the judge, and the consequences of its findings.
 
     Attributes:
-        text: the instructions of the judge.
         criteria: the criterion that each defect lowers, by its code.
         instructions: the sentence for the writer, by the code of the defect.
         missing: the codes of defects that have no words to quote.
+        picture_text: the further instructions for pictures.
+        of_pictures: the codes of defects of pictures.
     """
 
     text: str
     criteria: Mapping[str, Criterion]
     instructions: Mapping[str, str]
     missing: frozenset[str]
+    picture_text: str
+    of_pictures: Sequence[str]
 
 
 @cache
@@ -54,22 +59,30 @@ def load_rubric() -> Rubric:
     groups = {name: data[name] for name in get_args(Criterion)}
     criteria = {code: name for name, defects in groups.items() for code in defects}
     instructions = {code: text for defects in groups.values() for code, text in defects.items()}
-    text = data["rubric"].replace("{codes}", ", ".join(criteria))
-    return Rubric(text, criteria, instructions, frozenset(data["missing"]))
+    of_pictures: list[str] = data["of_pictures"]
+    codes = ", ".join(code for code in criteria if code not in of_pictures)
+    return Rubric(
+        data["rubric"].replace("{codes}", codes),
+        criteria,
+        instructions,
+        frozenset(data["missing"]),
+        data["picture_rubric"].replace("{codes}", ", ".join(of_pictures)),
+        of_pictures,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedText:
-    """A text to judge.
+    """A text to judge, or a picture that the judge is shown.
 
     Attributes:
         node_id: the node that wrote it.
         brief: the request to that node, with its system text and its material.
-        text: the text itself.
         sources: the texts of the nodes before it.
         remarks: a person's remarks on earlier versions.
         measured: counts by a program, such as words.
         suspected: issues that the checks suspect.
+        picture_id: the artifact of the picture; empty for a text.
     """
 
     node_id: str
@@ -79,11 +92,12 @@ class JudgedText:
     remarks: Sequence[str] = ()
     measured: Mapping[str, object] = field(default_factory=dict)
     suspected: Sequence[str] = ()
+    picture_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeFinding:
-    """A finding of the judge whose quotes are proven.
+    """A finding of the judge whose quotes were found in the texts.
 
     Attributes:
         quote: the words of the text; empty if something is missing.
@@ -101,40 +115,44 @@ class JudgeFinding:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The proven findings of the judge's answer.
+    """The findings of the judge's answer that are proven: their quotes were found in the texts.
 
     Attributes:
-        findings: the proven findings.
-        dropped: number of findings that are not proven.
+        dropped: number of findings that are not proven, or beyond the tenth.
     """
 
     findings: Sequence[JudgeFinding] = ()
     dropped: int = 0
+    saw_pictures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeBrief:
-    """The material for the judge.
+    """All that the judge, a language model, receives to review a task.
 
     Attributes:
-        objective: the task's objective.
-        texts: the texts to judge.
-        media: a line of measures for each picture and sound; the judge gets no pixels or samples.
+        texts: the texts to judge, and the pictures that the judge is shown.
+        media: a line of measures for each picture and sound; the judge gets no samples.
     """
 
     objective: str
     texts: Sequence[JudgedText]
     media: Sequence[str] = ()
 
+    @property
+    def picture_ids(self) -> list[str]:
+        """The artifacts of the pictures that the judge is shown, in the order of their numbers."""
+        return [judged.picture_id for judged in self.texts if judged.picture_id]
+
+    def without_pictures(self) -> "JudgeBrief":
+        """Return the same material without the pictures."""
+        return replace(self, texts=[text for text in self.texts if not text.picture_id])
+
 
 def build_judge_input(brief: JudgeBrief, max_tokens: int = ANSWER_TOKENS) -> JsonObject:
-    """Build the question to the judge, as an input of `llm.generate`.
+    """Build the question to the judge, as an input of `llm.generate`; long material is cut.
 
-    Text of other authors goes into `context`, because that capability fences it.
-
-    Args:
-        brief: the material to judge.
-        max_tokens: maximum length of the answer.
+    Text of other authors goes into `context`, because that capability marks it as untrusted.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn.")])
     >>> "Tides turn." in str(build_judge_input(brief)["context"])
@@ -143,20 +161,30 @@ def build_judge_input(brief: JudgeBrief, max_tokens: int = ANSWER_TOKENS) -> Jso
     room = MAX_TEXT_CHARACTERS
     while len(context := _format_material(brief, room)) > MAX_MATERIAL_CHARACTERS and room:
         room = room * 2 // 3
-    return {
+    question: JsonObject = {
         "objective": "Judge these texts.",
         "system": load_rubric().text,
         "context": context[:MAX_MATERIAL_CHARACTERS],
         "max_tokens": max_tokens,
         "output_schema": build_answer_schema(brief.texts),
     }
+    if brief.picture_ids:
+        question["objective"] = "Judge these texts and pictures."
+        question["system"] = f"{load_rubric().text}\n\n{load_rubric().picture_text}"
+        question["images"] = [*brief.picture_ids]
+    return question
 
 
 def _format_material(brief: JudgeBrief, room: int) -> str:
-    """Write the material as JSON, so that no text can close its string and begin another."""
+    """Write the material as JSON, each long text cut to `room` characters.
+
+    In JSON, no text can close its string and begin another.
+    """
+    numbers = {picture_id: n for n, picture_id in enumerate(brief.picture_ids, 1)}
     texts = [
         {
             "node": judged.node_id,
+            "picture": numbers.get(judged.picture_id),
             "brief": _cut_text(judged.brief, room),
             "sources": _cut_text(judged.sources, room),
             "remarks": [*judged.remarks],
@@ -179,11 +207,14 @@ def _cut_text(text: str, room: int) -> str:
 
 
 def build_answer_schema(texts: Sequence[JudgedText]) -> JsonObject:
-    """Build the JSON schema of an answer about these texts."""
+    """Build the JSON schema of the judge's answer about these texts and pictures."""
+    rubric = load_rubric()
+    hidden = () if any(judged.picture_id for judged in texts) else rubric.of_pictures
+    codes = [code for code in rubric.criteria if code not in hidden]
     text: JsonObject = {"type": "string"}
     properties: JsonObject = {
         "node": {"type": "string", "enum": [judged.node_id for judged in texts]},
-        "code": {"type": "string", "enum": [*load_rubric().criteria]},
+        "code": {"type": "string", "enum": [*codes]},
         "quote": text,
         "against": text,
         "explanation": text,
@@ -204,7 +235,7 @@ def build_answer_schema(texts: Sequence[JudgedText]) -> JsonObject:
 
 
 def read_answer(text: str, brief: JudgeBrief) -> Judgement:
-    """Read an answer, and keep each finding that is proven.
+    """Read the judge's answer, and keep each finding whose quotes are found in the texts.
 
     Raises:
         ValueError: the answer is no JSON with findings.
@@ -212,18 +243,18 @@ def read_answer(text: str, brief: JudgeBrief) -> Judgement:
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn daily.")])
     >>> finding = {"code": "incoherent", "quote": "turn weekly", "explanation": "It is odd."}
     >>> read_answer(json.dumps({"findings": [finding]}), brief)
-    Judgement(findings=[], dropped=1)
+    Judgement(findings=[], dropped=1, saw_pictures=False)
     """
     document = load_document(text, frozenset(("findings", "issues")))
     raw = document.get("findings", document.get("issues"))
     entries: list[Any] = raw if isinstance(raw, list) else [raw] if raw else []
     readings = [_read_finding(entry, brief) for entry in entries[:MAX_FINDINGS]]
     findings = [finding for finding in readings if finding is not None]
-    return Judgement(findings, len(entries) - len(findings))
+    return Judgement(findings, len(entries) - len(findings), bool(brief.picture_ids))
 
 
 def _read_finding(raw: Any, brief: JudgeBrief) -> JudgeFinding | None:
-    """Read one finding; return None if it cannot be read or is not proven."""
+    """Read a finding of the judge; None if it is unreadable or its quotes are not in the texts."""
     if not isinstance(raw, dict):
         return None
     texts = {judged.node_id: judged for judged in brief.texts}
@@ -231,18 +262,23 @@ def _read_finding(raw: Any, brief: JudgeBrief) -> JudgeFinding | None:
     if judged is None:
         return None
     code = re.sub(r"\W+", "_", _make_line(raw.get("code"))).strip("_").lower()
-    code = code if code in load_rubric().criteria else "other"
+    rubric = load_rubric()
+    code = code if code in rubric.criteria else "other"
+    if judged.picture_id and code not in rubric.of_pictures:
+        code = rubric.of_pictures[0]
     quote, against = _make_line(raw.get("quote")), _make_line(raw.get("against"))
     if not _is_proven(code, quote, against, judged, brief):
         return None
     blocks = raw.get("blocks", raw.get("severity"))
+    # What a program draws, and not a model by a brief, would be the same again.
+    is_drawn = bool(judged.picture_id) and not judged.brief
     return JudgeFinding(
         judged.node_id,
         code,
         quote,
         against,
         _make_line(raw.get("explanation")),
-        blocks is True or str(blocks).casefold() in {"true", "yes", "high", "critical", "major"},
+        not is_drawn and str(blocks).casefold() in {"true", "yes", "high", "critical", "major"},
     )
 
 
@@ -250,11 +286,14 @@ def _is_proven(code: str, quote: str, against: str, judged: JudgedText, brief: J
     """Return whether the quotes of a finding are in the texts that it refers to.
 
     A quote must be in the judged text. Without a quote, something is missing. Then the words that
-    ask for it must be in the objective, the brief, a remark or a text.
+    ask for it must be in the objective, the brief, a remark or a text. A picture has no words to
+    quote.
     """
     requests = [brief.objective, judged.brief, judged.sources, *judged.remarks]
     texts = [text.text for text in brief.texts]
     is_broken = any(QuotedText(place).mark(against) for place in [*requests, *texts])
+    if judged.picture_id:
+        return is_broken
     if quote:
         needs_other = code in {"contradiction", "wrong_fact"}
         is_other = is_broken and not QuotedText(quote).mark(against)
@@ -271,7 +310,7 @@ def _make_line(value: object) -> str:
 
 
 def make_issues(judgement: Judgement) -> list[ReviewIssue]:
-    """Make the issues of a review from findings."""
+    """Make an issue of the review from each finding of the judge."""
     return [
         ReviewIssue(
             finding.node_id,
@@ -295,7 +334,7 @@ def _describe_finding(finding: JudgeFinding) -> str:
 
 
 def _make_instruction(finding: JudgeFinding) -> str:
-    """Make the sentence for the writer, with proven words alone.
+    """Make the instruction to mend a finding, from a template and the finding's quotes alone.
 
     A text may have talked the judge into the rest of its answer.
     """
@@ -309,15 +348,20 @@ def _make_instruction(finding: JudgeFinding) -> str:
 
 
 def build_brief(
-    objective: str, evidence: Sequence[Evidence], suspected: Sequence[ReviewIssue] = ()
+    objective: str,
+    evidence: Sequence[Evidence],
+    suspected: Sequence[ReviewIssue] = (),
+    *,
+    shows_pictures: bool = False,
 ) -> JudgeBrief:
-    """Build the material for the judge: each text of a model, and the measures of other results.
+    """Build the material for the judge: texts of models, and measures of pictures and sounds.
 
     Args:
-        objective: the task's objective.
-        evidence: the task's results.
         suspected: issues that the checks suspect, for the judge to confirm or overrule.
+        shows_pictures: whether the judge can see; it is shown the last few pictures.
     """
+    from toolkit.media.text_counts import measure_text  # its patterns are slow to compile
+
     texts = [
         JudgedText(
             item.node.id,
@@ -331,16 +375,28 @@ def build_brief(
         for item in evidence
         if item.status == "completed" and item.brief and item.text
     ]
+    pictures = [
+        JudgedText(item.node.id, _write_brief(item), "", picture_id=item.artifact_id)
+        for item in evidence
+        if shows_pictures and item.artifact_id and _is_shown(item.blob)
+    ]
     media = [
         _describe_medium(item)
         for item in evidence
         if item.blob is not None and item.blob.media_type.startswith(("image/", "audio/"))
     ]
-    return JudgeBrief(objective, texts, media)
+    return JudgeBrief(objective, [*texts, *pictures[-MAX_PICTURES:]], media)
+
+
+def _is_shown(blob: Blob | None) -> bool:
+    """Check whether each vendor whose models see pictures takes one of this type and size."""
+    if blob is None or blob.media_type not in PICTURE_TYPES:
+        return False
+    return len(blob.data) <= MAX_PICTURE_BYTES
 
 
 def _write_brief(item: Evidence) -> str:
-    """Write the request for a text: its brief, its system text and its material."""
+    """Compose the request that a text answers: its brief, its system text and its material."""
     fields = item.node.input if item.planned_input is None else item.planned_input
     parts = [f"{name}: {fields[name]}" for name in ("system", "context") if fields.get(name)]
     return "\n\n".join([item.brief, *parts])

@@ -1,6 +1,6 @@
-"""The checks of one node's result: the choice by its kind, and the check of every result."""
+"""The checks of one node's result, by its kind of artifact, and of all deliverables together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -8,9 +8,15 @@ from pydantic import ValidationError
 from toolkit.contract.errors import ErrorCode
 from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.card_checks import CARD_CHECKS
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
+from toolkit.planning.review.evidence import (
+    Criterion,
+    Evidence,
+    Inspection,
+    NodeCheck,
+    Remedy,
+    ReviewIssue,
+)
 from toolkit.planning.review.expectation_checks import EXPECTATION_CHECKS
-from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
 from toolkit.planning.review.picture_checks import PICTURE_CHECKS
 from toolkit.planning.review.research_checks import RESEARCH_CHECKS
 from toolkit.planning.review.sound_checks import SOUND_CHECKS
@@ -18,9 +24,13 @@ from toolkit.planning.review.text_case import TextCase, TextCheck
 from toolkit.planning.review.text_checks import TEXT_CHECKS
 from toolkit.planning.review.text_hints import TEXT_HINTS
 
+# The medium of each kind that objectives name. A card may be a picture or a text.
+_MEDIA = {"image": "image", "speech": "audio"}
+_NAMES = {"image": "picture", "audio": "sound"}
+
 
 def check_node(look: Inspection) -> list[ReviewIssue]:
-    """Find every issue with a node's result."""
+    """Find every issue with a node's result; for a node that did not complete, only that."""
     item = look.item
     if item.status != "completed":
         return [replace(_report_incomplete(item), check="completion")]
@@ -28,7 +38,7 @@ def check_node(look: Inspection) -> list[ReviewIssue]:
 
 
 def _run_checks(look: Inspection) -> Iterator[tuple[str, ReviewIssue]]:
-    """Run the checks that apply to a kind of artifact, each issue with the check's name."""
+    """Run the checks for a kind of artifact; yield each issue with the name of its check."""
     for check in (check_shape, *_choose_checks(look.item), *EXPECTATION_CHECKS):
         for issue in check(look):
             yield _name_check(check), issue
@@ -74,7 +84,10 @@ def _report_incomplete(item: Evidence) -> ReviewIssue:
 
 
 def _adjust_remedy(item: Evidence, issue: ReviewIssue) -> ReviewIssue:
-    """Drop the rerun remedy if a capability without a vendor would give the same again."""
+    """Return an issue, with the remedy `NONE` if running its node again would give the same.
+
+    That is so without a vendor, unless the issue changes the input or adds an instruction to it.
+    """
     changed = any(item.node.input.get(name) != value for name, value in issue.changes.items())
     is_instructed = issue.instruction and find_role_field(item.capability, "objective") is not None
     if (
@@ -107,3 +120,73 @@ def check_shape(look: Inspection) -> Iterator[ReviewIssue]:
     elif item.blob.media_type.partition("/")[0] != capability.produces.partition("/")[0]:
         message = f"The artifact is {item.blob.media_type}, not {capability.produces}."
         yield ReviewIssue(name, "technical_success", 0.8, message, is_blocking=True)
+
+
+def find_delivery_issues(
+    objective: str, evidence: Sequence[Evidence], deliverables: Sequence[str]
+) -> list[ReviewIssue]:
+    """Find the issues with the deliverables of a task as a whole."""
+    by_check = {
+        "deliverables": check_deliverables(evidence, deliverables),
+        "media": check_media(objective, evidence, deliverables),
+        "text_variety": check_text_variety(evidence),
+    }
+    return [replace(issue, check=name) for name, issues in by_check.items() for issue in issues]
+
+
+def check_deliverables(
+    evidence: Sequence[Evidence], deliverables: Sequence[str]
+) -> Iterator[ReviewIssue]:
+    """Check that the workflow has a node for each deliverable."""
+    node_ids = {item.node.id for item in evidence}
+    for name in deliverables:
+        if name not in node_ids:
+            yield _report_absence(name, "The deliverable is missing.")
+
+
+def check_media(
+    objective: str, evidence: Sequence[Evidence], deliverables: Sequence[str]
+) -> Iterator[ReviewIssue]:
+    """Check that a picture or sound that the objective asks for is delivered, even if not planned.
+
+    Keywords name the media. Nothing is checked if they do not explain the whole objective, or if
+    it asks for a text.
+    """
+    from toolkit.planning.keywords.clauses import Reading
+
+    reading = Reading(objective)
+    things = {term["thing"] for term in reading.terms.terms}
+    if reading.unplaced or reading.missing or reading.banned or "text" in things:
+        return
+    delivered = [item for item in evidence if item.node.id in deliverables]
+    media = {item.capability.produces.partition("/")[0] for item in delivered}
+    requested = sorted({_MEDIA[kind] for kind in things & reading.kinds if kind in _MEDIA})
+    for medium in requested:
+        if delivered and medium not in media:
+            message = f"The objective asks for a {_NAMES[medium]}, and none is delivered."
+            yield _report_absence(delivered[0].node.id, message)
+
+
+def check_text_variety(evidence: Sequence[Evidence]) -> Iterator[ReviewIssue]:
+    """Check that no two texts are the same, apart from case and spaces; blame the later text."""
+    first: dict[str, str] = {}
+    for item in evidence:
+        if not item.capability.produces.startswith("text/") or item.status != "completed":
+            continue
+        key = " ".join((item.text or "").casefold().split())
+        if key and key in first:
+            yield ReviewIssue(
+                item.node.id,
+                "objective_alignment",
+                0.7,
+                f"The text is the same as that of `{first[key]}`.",
+                is_blocking=True,
+                instruction="Write another text than before, in other words.",
+            )
+        first.setdefault(key, item.node.id)
+
+
+def _report_absence(node_id: str, message: str) -> ReviewIssue:
+    return ReviewIssue(
+        node_id, "output_completeness", 1.0, message, is_blocking=True, remedy=Remedy.NONE
+    )

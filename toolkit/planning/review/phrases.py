@@ -13,7 +13,7 @@ _UNSPACED = frozenset(("ja", "zh"))
 
 @cache
 def compile_phrases(name: str) -> re.Pattern[str]:
-    """Compile the phrases of a list, of all languages; the longest of two that begin alike wins."""
+    """Compile a list of phrases in all languages to a pattern that prefers longer phrases."""
     source = resources.files(__package__) / "phrases.toml"
     lists: dict[str, str] = tomllib.loads(source.read_text(encoding="utf-8"))[name]
     patterns = []
@@ -26,5 +26,5 @@ def compile_phrases(name: str) -> re.Pattern[str]:
 
 
 def match_source_head(line: str) -> re.Match[str] | None:
-    """Match the head of a list of sources at the beginning of a line, which is folded."""
+    """Match a heading such as “Sources” at the start of a line, in any case; None without one."""
     return compile_phrases("source_heads").match(fold(line[:_HEAD_CHARS]).lstrip("#*-_ "))

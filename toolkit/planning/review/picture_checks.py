@@ -15,10 +15,10 @@ from toolkit.planning.review.evidence import (
     Evidence,
     Inspection,
     NodeCheck,
+    ReviewIssue,
     block_result,
     vary_seed,
 )
-from toolkit.planning.review.issues import ReviewIssue
 
 # Words of a request for a soft or a coarse picture.
 _SOFT = re.compile(
@@ -33,7 +33,7 @@ _COARSE = re.compile(
 
 
 def check_picture_file(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a picture opens, and that its type is supported and matches its media type."""
+    """Check that a picture opens, and that its type is supported and is the declared type."""
     item, blob = look.item, look.item.blob
     if blob is None:
         return
@@ -63,7 +63,7 @@ def check_picture_size(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_blank(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a picture shows something: neither transparent nor one colour."""
+    """Check that a picture shows something: it is neither transparent nor of one colour."""
     item, limits = look.item, look.thresholds.picture
     if (picture := item.picture) is None:
         return
@@ -128,7 +128,6 @@ def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> 
     """Check that no two generated pictures look the same.
 
     Args:
-        items: evidence of all nodes.
         attempt: number of earlier reviews.
         max_bits: maximum number of different bits, of 192, in fingerprints of equal pictures.
     """
@@ -157,7 +156,7 @@ def _is_layout(item: Evidence) -> bool:
 
 
 def _find_expected_size(item: Evidence) -> tuple[int, int] | None:
-    """Return the requested image size, or the capability's default size."""
+    """Return the requested image size, or the capability's default size; None without either."""
     fields = item.capability.input_model.model_fields
     sides = [
         item.node.input.get(side, fields[side].default if side in fields else None)

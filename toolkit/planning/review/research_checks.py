@@ -8,8 +8,7 @@ from toolkit.media.text_languages import detect_language, find_foreign_part, use
 from toolkit.media.text_parts import fold
 from toolkit.media.text_words import find_terms
 from toolkit.planning.capability_kinds import find_role_field
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
-from toolkit.planning.review.issues import Criterion, ReviewIssue
+from toolkit.planning.review.evidence import Criterion, Evidence, Inspection, NodeCheck, ReviewIssue
 from toolkit.planning.review.phrases import compile_phrases
 from toolkit.settings import SANDBOX_HOST
 
@@ -27,7 +26,7 @@ _RESERVED_HOST = re.compile(r"(?:^|\.)example(?:\.(?:com|org|net))?$|\.invalid$"
 
 
 def check_sources(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that each source has an address to open, and that no two have the same address."""
+    """Check that sources have different, valid web addresses, unless they are in a local file."""
     item, output = look.item, look.item.output or {}
     has_addresses = output.get("source_kind") != "zim"  # a file has no web addresses
     if "sources" not in item.capability.output_model.model_fields or not has_addresses:
@@ -67,13 +66,13 @@ def check_meanings(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def _opens_with(name: str, text: str) -> str:
-    """Find a phrase of a list at the beginning of a text."""
+    """Find a phrase of a list in `phrases.toml` near the beginning of a text; "" without any."""
     match = compile_phrases(name).search(fold(text[:_OPENING_CHARS]))
     return match.group() if match else ""
 
 
 def check_substance(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that there are facts, and not only placeholders or an error page."""
+    """Check that there are enough facts, without error pages, empty or equal parts, or mark-up."""
     item, limits = look.item, look.thresholds.research
     if "summary" not in item.capability.output_model.model_fields:
         return
@@ -150,7 +149,7 @@ def _read_text(item: Evidence, name: str) -> str:
 
 
 def _list_parts(item: Evidence, name: str) -> list[dict[str, object]]:
-    """List the objects in a member of the output."""
+    """List the JSON objects of an array in the output; none if it has no such array."""
     value = (item.output or {}).get(name)
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 

@@ -1,19 +1,105 @@
 """Checks of sounds: whether they play, are speech, and are as long as their text requires.
 
-The speech is not recognized, so no check confirms that its words are the right text.
+Only a transcript confirms that the words are those of the text; without one, nothing does.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from toolkit.media.signatures import match_signature
-from toolkit.media.speaking_time import SpeakingTime, estimate_speaking_time
+from toolkit.media.text_parts import fold
+from toolkit.media.text_words import measure_word_errors, split_signs
 from toolkit.planning.capability_kinds import find_role_field
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import (
+    Evidence,
+    Inspection,
+    NodeCheck,
+    ReviewIssue,
+    block_result,
+)
+from toolkit.planning.review.text_case import quote
+
+# A transcript of fewer words may be wrong by chance.
+_MIN_WORDS = 5
+
+
+_WEIGHTS = {
+    "CJK": (3.0, 4.5), "HANGUL": (2.6, 4.0), "HIRAGANA": (2.0, 3.0), "KATAKANA": (2.0, 3.0),
+    "ARABIC": (1.0, 1.8), "HEBREW": (1.0, 1.8), "ETHIOPIC": (2.0, 3.0), "THAI": (0.8, 1.6),
+}  # fmt: skip
+_DIGIT, _CAPITAL, _SIGN = (1.5, 6.0), (1.0, 4.0), (0.0, 8.0)
+_MAX_LETTERS_PER_S, _USUAL_LETTERS_PER_S, _MIN_LETTERS_PER_S = 22.0, 14.0, 6.5
+_LEAST_SLACK_S, _MOST_SLACK_S = 0.3, 1.5
+_PAUSE_S, _SHORT_PAUSE_S, _USUAL_PAUSE_S = 0.8, 0.4, 0.35
+_PAUSES, _SHORT_PAUSES = frozenset(".!?…。！？؟।\n"), frozenset(",;:、，；：،–—")
+_SENTENCE_END = re.compile(r"[.!?…。！？؟।]+(?=\s|$)|[。！？]+|\n+")
+_MARK_UP = re.compile(r"<[^<>]{1,80}>|https?://\S+")
+_INITIALS = re.compile(r"\b[A-Z]{2,}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakingTime:
+    """The minimum and maximum speaking time of a text, and a brisk speaker's, in seconds."""
+
+    least_s: float
+    usual_s: float
+    most_s: float
+
+
+def estimate_speaking_time(text: str, speed: float = 1.0) -> SpeakingTime:
+    """Estimate the speaking time of a text, for the fastest and the slowest speakers.
+
+    Digits, initials and signs may be spoken as whole words; mark-up and addresses may be left out.
+
+    >>> told = estimate_speaking_time("Turbines stand in the stream and turn with it.")
+    >>> round(told.least_s, 1), round(told.most_s, 1)
+    (1.4, 8.0)
+    >>> told.least_s < estimate_speaking_time("潮汐發電利用海水的漲落，已有多年。").least_s
+    True
+    """
+    spoken_text = _MARK_UP.sub(" ", text)
+    min_weight, max_weight = _sum_weights(spoken_text)
+    max_weight += sum(
+        _weigh_letter(char)[1] for mark_up in _MARK_UP.findall(text) for char in mark_up
+    )
+    max_weight += sum(_CAPITAL[1] * len(initials) for initials in _INITIALS.findall(spoken_text))
+    ends = len(_SENTENCE_END.findall(spoken_text.strip()))
+    pauses = _PAUSE_S * sum(char in _PAUSES for char in spoken_text)
+    pauses += _SHORT_PAUSE_S * sum(char in _SHORT_PAUSES for char in spoken_text)
+    return SpeakingTime(
+        max(0.0, min_weight / _MAX_LETTERS_PER_S - _LEAST_SLACK_S) / speed,
+        (min_weight / _USUAL_LETTERS_PER_S + _USUAL_PAUSE_S * ends) / speed,
+        (max_weight / _MIN_LETTERS_PER_S + pauses + _MOST_SLACK_S) / speed,
+    )
+
+
+def _sum_weights(text: str) -> tuple[float, float]:
+    weights = [_weigh_letter(char) for char in text if not char.isspace()]
+    return sum(low for low, _ in weights), sum(high for _, high in weights)
+
+
+def _weigh_letter(char: str) -> tuple[float, float]:
+    if char.isascii():
+        if char.isalpha():
+            return 1.0, 1.0
+        return _DIGIT if char.isdigit() else _weigh_sign(char)
+    kind = unicodedata.category(char)
+    if kind.startswith("L"):
+        return _WEIGHTS.get(unicodedata.name(char, "?").split(" ")[0].split("-")[0], (1.0, 1.0))
+    if kind.startswith("M"):
+        return 0.0, 0.5
+    return _DIGIT if kind.startswith("N") else _weigh_sign(char)
+
+
+def _weigh_sign(char: str) -> tuple[float, float]:
+    """Return the minimum and maximum weight of a sign in speech; both are 0 for punctuation."""
+    return _SIGN if unicodedata.category(char).startswith("S") or char in "%&@#*/" else (0.0, 0.0)
 
 
 def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound plays, and that its type is the declared and the promised type."""
+    """Check that a sound plays, and that its media type is as declared and as the capability's."""
     item, blob = look.item, look.item.blob
     if blob is None:
         return
@@ -78,7 +164,7 @@ def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def is_tone(look: Inspection) -> bool:
-    """Check whether a sound consists of tones: it is steadier than speech can be."""
+    """Check whether a sound consists of tones: it is steadier than speech; False if too short."""
     sound, limits = look.item.sound, look.thresholds.sound
     if sound is None or sound.heard_s < limits.min_judged_s:
         return False
@@ -145,14 +231,35 @@ def check_end(look: Inspection) -> Iterator[ReviewIssue]:
         yield block_result(item, 0.8, message)
 
 
+def check_spoken_words(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a transcript of a sound has the words of its text.
+
+    Numbers and names are spelled in many ways, so a share of the words may differ.
+    """
+    item, text = look.item, find_spoken_text(look.item)
+    if text is None or item.heard_text is None:
+        return
+    expected = split_signs(fold(text))
+    errors = measure_word_errors(expected, split_signs(fold(item.heard_text)))
+    if len(expected) >= _MIN_WORDS and errors > look.thresholds.sound.max_word_errors:
+        message = (
+            f"{errors:.0%} of the words are not those of the text; a transcriber heard"
+            f" {quote(item.heard_text)}."
+        )
+        yield block_result(item, 0.8, message)
+
+
 SOUND_CHECKS: tuple[NodeCheck, ...] = (
     check_sound_file, check_silence, check_noise, check_tone, check_clipping, check_repeats,
-    check_duration, check_end,
+    check_duration, check_end, check_spoken_words,
 )  # fmt: skip
 
 
 def find_spoken_text(item: Evidence) -> str | None:
-    """Return the text to be spoken: the input's or upstream's, cut to the field's limit."""
+    """Return the text that a node speaks: of its input, or of earlier nodes; None without any.
+
+    A text of earlier nodes is cut to the limit of the input's field.
+    """
     spoken = find_role_field(item.capability, "text")
     if spoken is None:
         return None
@@ -181,3 +288,7 @@ def _repeats_words(text: str) -> bool:
         words = list(text)
     runs = [tuple(words[place : place + 3]) for place in range(len(words) - 2)]
     return len(set(runs)) < 0.85 * len(runs)
+
+
+# Weight of a letter by script, for the fastest and the slowest speakers. A Latin, Cyrillic or Greek
+# letter weighs 1. A sign of the other scripts stands for a syllable or a word.

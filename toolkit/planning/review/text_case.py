@@ -1,4 +1,4 @@
-"""A text as its checks take it: with its brief and its material."""
+"""The argument of the checks of texts: a text with its brief and its material."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,8 +9,7 @@ from typing import TypeAlias
 from toolkit.contract.base import JsonObject
 from toolkit.media.text_parts import fold
 from toolkit.planning.capability_kinds import find_role_field
-from toolkit.planning.review.evidence import Evidence, Inspection
-from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
+from toolkit.planning.review.evidence import Criterion, Evidence, Inspection, Remedy, ReviewIssue
 from toolkit.review_thresholds import TextThresholds
 
 HEAD_CHARS, TAIL_CHARS = 60_000, 20_000  # of a long text: the parts that are checked
@@ -27,24 +26,19 @@ _CODE_LINE = re.compile(
 
 @dataclass(frozen=True)
 class TextCase:
-    """A text with the data that its checks need.
-
-    Attributes:
-        text: the whole text.
-        look: the evidence of its node.
-    """
+    """A text with the data that its checks need."""
 
     text: str
     look: Inspection
 
     @property
     def item(self) -> Evidence:
-        """The evidence of its node."""
+        """The request and the result of the node that wrote the text."""
         return self.look.item
 
     @property
     def thresholds(self) -> TextThresholds:
-        """The thresholds of the checks."""
+        """The thresholds of the checks of texts."""
         return self.look.thresholds.text
 
     @cached_property
@@ -56,12 +50,12 @@ class TextCase:
 
     @cached_property
     def folded(self) -> str:
-        """The sample, folded as phrases are."""
+        """The sample in lower case and without accents, as phrases are compared."""
         return fold(self.sample)
 
     @property
     def brief(self) -> str:
-        """The brief of its node, or the task's objective if the node has no brief."""
+        """The instruction to the node that wrote the text, or the task's objective without one."""
         return self.item.brief or self.look.objective
 
     @cached_property
@@ -74,7 +68,7 @@ class TextCase:
 
     @cached_property
     def is_data(self) -> bool:
-        """True if it is data, mark-up or code, and no prose."""
+        """True if the text is data, mark-up or code, and no prose."""
         expect = self.item.node.expect
         if "output_schema" in self.item.node.input:
             return True
@@ -85,7 +79,7 @@ class TextCase:
 
     @cached_property
     def is_shown(self) -> bool:
-        """True if it is spoken or set on a card, so that mark-up would be read out or shown."""
+        """True if the text is spoken or set on a card, where mark-up would be read out or shown."""
         return any(
             dependent.capability.produces.startswith(("audio/", "image/"))
             for dependent in self.look.dependents
@@ -93,7 +87,7 @@ class TextCase:
 
     @property
     def is_instructed(self) -> bool:
-        """True if its node takes an objective to write by."""
+        """True if the text's node takes an objective to write by."""
         return find_role_field(self.item.capability, "objective") is not None
 
     def report(
@@ -107,7 +101,7 @@ class TextCase:
         changes: JsonObject | None = None,
         remedy: Remedy = Remedy.RERUN,
     ) -> ReviewIssue:
-        """Make an issue of the text."""
+        """Make an issue about the text, which blocks the result by default."""
         return ReviewIssue(
             self.item.node.id,
             criterion,
@@ -124,7 +118,7 @@ TextCheck: TypeAlias = Callable[[TextCase], Iterable[ReviewIssue]]
 
 
 def quote(text: str) -> str:
-    """Quote a part of a text in a message: on one line, cut, without invisible signs.
+    """Quote the beginning of a text for a message: on one line, with invisible signs replaced.
 
     >>> quote("two\\nlines " + "x" * 90)
     '`two lines xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`'

@@ -1,19 +1,14 @@
 """Hard checks of texts: they are certain of their findings, so no judge overrules them."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from toolkit.contract.base import JsonObject
 from toolkit.contract.key_shapes import looks_like_key
 from toolkit.media.text_parts import count_characters, count_words, fold, read_json, split_lines
-from toolkit.media.text_signs import (
-    count_lost_letters,
-    find_garbled,
-    find_hidden_signs,
-    find_mixed_words,
-)
 from toolkit.planning.capability_kinds import is_field_valid
-from toolkit.planning.review.issues import Remedy, ReviewIssue
+from toolkit.planning.review.evidence import Remedy, ReviewIssue
 from toolkit.planning.review.phrases import compile_phrases, match_source_head
 from toolkit.planning.review.text_case import TextCase, TextCheck, quote
 
@@ -56,6 +51,17 @@ _DUMMY = re.compile(
 _CITATION = re.compile(r"\[\d{1,2}\]|\([A-Z]\w+[^()]{0,40}\d{4}\)|\bdoi:|\b10\.\d{4,9}/\S+")
 _MATERIAL_TITLE = re.compile(r"^([^\n:]{3,60}):", re.M)
 _NAMED = re.compile(r"\d{4}|\b[A-Z]\w+ [A-Z]\w+|[»“”\"«]")
+# Letters of Windows-1252 and Latin-1 that bytes of UTF-8 become when they are read in these.
+_MISREAD = re.compile(
+    r"[\u0080-\u00ff\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2026"
+    r"\u2030\u2039\u203a\u20ac\u2122]{2,}"
+)
+_OTHER_MISREAD = re.compile(r"锟斤拷|烫烫烫|屯屯屯|縺|繧|繝")
+_LOST_LETTER = re.compile(r"(?<=[^\W\d_])\?(?=[^\W\d_])")
+_MIXED = re.compile(r"\b(?=\w*[a-zA-Z])(?=\w*[\u0370-\u03ff\u0400-\u052f])[^\W\d_]{2,40}\b")
+_HIDDEN = re.compile("[\u00ad\u200b\u2028\u2029\u2060-\u2064\ufeff]")
+_HARMFUL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202d\u202e\U000e0020-\U000e007f]")
+_FEW_HIDDEN = 4
 
 
 def check_emptiness(case: TextCase) -> Iterator[ReviewIssue]:
@@ -69,7 +75,7 @@ def check_emptiness(case: TextCase) -> Iterator[ReviewIssue]:
 
 
 def check_card_body(case: TextCase) -> Iterator[ReviewIssue]:
-    """Check that a text says something if a card shows it as its body."""
+    """Check that a text for the body of a card has a few words at least, or is in the objective."""
     is_shown = any(
         "text_boxes" in dependent.capability.output_model.model_fields
         and "body" not in dependent.node.input
@@ -87,7 +93,7 @@ def check_card_body(case: TextCase) -> Iterator[ReviewIssue]:
 
 
 def check_truncation(case: TextCase) -> Iterator[ReviewIssue]:
-    """Check that the model did not stop at its limit."""
+    """Check that the model did not stop because it reached its limit of tokens."""
     item = case.item
     if (item.output or {}).get("finish_reason") != "length":
         return
@@ -151,7 +157,7 @@ def check_encoding(case: TextCase) -> Iterator[ReviewIssue]:
 
 
 def check_hidden(case: TextCase) -> Iterator[ReviewIssue]:
-    """Check that a text has no invisible signs."""
+    """Check that a text has no harmful invisible signs, and few others."""
     hidden = find_hidden_signs(case.sample, case.thresholds.hidden_share)
     if hidden:
         names = sorted({f"U+{ord(char):04X}" for char in hidden})
@@ -205,14 +211,14 @@ def check_sources(case: TextCase) -> Iterator[ReviewIssue]:
 
 
 def _asks_for_sources(brief: str) -> bool:
-    """Return whether a brief asks for named sources: "a source at 200 m" is a spring."""
+    """Return whether a brief asks to name sources; a spring, "a source at 200 m", is none."""
     verbs, heads = (compile_phrases(name).pattern for name in ("source_verbs", "source_heads"))
     phrase = rf"(?:{verbs})\W+(?:\w+\W+){{0,3}}?(?:{heads})(?!\s+(?:of\b|code\b|a \d))"
     return bool(compile_phrases("sources").search(brief) or re.search(phrase, brief))
 
 
 def _cut_address(address: str) -> str:
-    """Cut the scheme off an address, and the punctuation of the sentence behind it."""
+    """Return an address in lower case, without scheme, `www.` and the punctuation after it."""
     return re.sub(r"^(?:https?://)?(?:www\.)?", "", address.lower()).rstrip("/.,;:!?*_'")
 
 
@@ -234,3 +240,51 @@ TEXT_CHECKS: tuple[TextCheck, ...] = (
     check_emptiness, check_card_body, check_truncation, check_json, check_encoding, check_hidden,
     check_secrets, check_sources,
 )  # fmt: skip
+
+
+def find_garbled(text: str) -> list[str]:
+    """Find the runs of letters that were read in another encoding than they were written in.
+
+    >>> find_garbled("Der WÃ¼rfel â€“ und Stéphane»")
+    ['Ã¼', 'â€“']
+    """
+    runs = [match.group() for match in _MISREAD.finditer(text)]
+    return [run for run in runs if _is_misread(run)] + _OTHER_MISREAD.findall(text)
+
+
+def _is_misread(run: str) -> bool:
+    """Return whether a run of letters is UTF-8 that was read as Windows-1252 or Latin-1."""
+    for encoding in ("cp1252", "latin-1"):
+        try:
+            repaired = run.encode(encoding).decode("utf-8")
+        except UnicodeError:
+            continue
+        if all(char.isalpha() or unicodedata.category(char)[0] in "PSZ" for char in repaired):
+            return True
+    return False
+
+
+def count_lost_letters(text: str) -> int:
+    """Count the question marks that stand for a letter inside of a word.
+
+    >>> count_lost_letters("Gr??e aus M?nchen?")
+    1
+    """
+    return len(_LOST_LETTER.findall(text))
+
+
+def find_mixed_words(text: str) -> list[str]:
+    """Find words that mix Latin letters with Greek or Cyrillic letters."""
+    return [] if text.isascii() else _MIXED.findall(text)
+
+
+def find_hidden_signs(text: str, max_share: float) -> list[str]:
+    """Find invisible signs: harmful signs always, other signs if they are many.
+
+    Args:
+        text: the text; a byte-order mark at its start is ignored.
+        max_share: maximum share of other invisible signs, from 0 to 1.
+    """
+    hidden = _HIDDEN.findall(text.removeprefix("\ufeff"))
+    is_many = len(hidden) > max(_FEW_HIDDEN, len(text) * max_share)
+    return [*_HARMFUL.findall(text), *(hidden if is_many else [])]

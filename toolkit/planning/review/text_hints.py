@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from toolkit.media.text_languages import detect_language, find_foreign_part
 from toolkit.media.text_parts import count_words, fold, is_finished, split_lines, split_sentences
 from toolkit.media.text_words import find_run, list_grams, measure_repeated_share, split_signs
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import ReviewIssue
 from toolkit.planning.review.phrases import compile_phrases
 from toolkit.planning.review.text_case import TextCase, TextCheck, quote
 from toolkit.planning.review.text_checks import CONTROL_MARK

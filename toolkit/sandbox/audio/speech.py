@@ -11,6 +11,7 @@ from functools import lru_cache
 from zlib import crc32
 
 from toolkit.sandbox.audio import espeak
+from toolkit.sandbox.audio.transcripts import tag_speech
 
 CHARS_PER_SECOND = 16.5  # without the pauses; about 15 with them
 _PAUSES = {",": 0.14, ";": 0.2, ":": 0.2, ".": 0.32, "!": 0.32, "?": 0.32, "–": 0.16, "—": 0.16}
@@ -58,7 +59,7 @@ def synthesize_speech(text: str, voicing: VoiceSettings) -> tuple[bytes, int]:
     if voicing.channels == 2:
         pcm = _duplicate_channel(pcm)
     if voicing.audio_format == "mp3":
-        return _encode_mp3(pcm, rate, voicing), length_ms
+        return tag_speech(_encode_mp3(pcm, rate, voicing), text), length_ms
     return (_encode_wav(pcm, voicing) if voicing.audio_format == "wav" else pcm), length_ms
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from toolkit.sandbox.pictures import scenery
-from toolkit.sandbox.pictures.canvas import SceneCanvas
-from toolkit.sandbox.pictures.palette import Palette, choose_palette, mix_colors
+from toolkit.sandbox.pictures.canvas import Palette, SceneCanvas, choose_palette, mix_colors
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -4,8 +4,7 @@ import math
 import random
 from dataclasses import replace
 
-from toolkit.sandbox.pictures.canvas import SceneCanvas
-from toolkit.sandbox.pictures.palette import Palette, mix_colors
+from toolkit.sandbox.pictures.canvas import Palette, SceneCanvas, mix_colors
 
 _WHITE = (244, 246, 248)
 _DARK = (12, 18, 30)

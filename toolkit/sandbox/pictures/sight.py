@@ -1,6 +1,7 @@
 """The simulated model's sight: what it says of a picture, by its size and its mean colour."""
 
 import io
+import math
 
 Color = tuple[int, int, int]
 _COLORS: dict[str, Color] = {
@@ -11,15 +12,11 @@ _COLORS: dict[str, Color] = {
 }  # fmt: skip
 
 
-class NotPictureError(ValueError):
-    """Raised for data that is no picture."""
-
-
 def measure_picture(data: bytes) -> tuple[int, int]:
     """Return the width and height of a picture in pixels.
 
     Raises:
-        NotPictureError: the data is no picture.
+        ValueError: the data is no picture.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -27,7 +24,23 @@ def measure_picture(data: bytes) -> tuple[int, int]:
         with Image.open(io.BytesIO(data)) as picture:
             return picture.size
     except (UnidentifiedImageError, OSError, ValueError):
-        raise NotPictureError("the data is no picture") from None
+        raise ValueError("the data is no picture") from None
+
+
+def count_patches(data: bytes, *, patch: int, longest: int, most: int, factor: float = 1.0) -> int:
+    """Count the tokens of a picture by the patches that cover it, as most vendors do.
+
+    Args:
+        longest: length of a side in pixels that a picture is scaled down to.
+        factor: tokens of a patch.
+    """
+    sides = measure_picture(data)
+    longer = max(sides)
+    rows, columns = (
+        math.ceil((side * longest // longer if longer > longest else side) / patch)
+        for side in sides
+    )
+    return math.ceil(min(most, rows * columns) * factor)
 
 
 def describe_picture(data: bytes) -> str:
@@ -40,7 +53,7 @@ def describe_picture(data: bytes) -> str:
     'The picture has 64 × 48 pixels and is mostly red.'
 
     Raises:
-        NotPictureError: the data is no picture.
+        ValueError: the data is no picture.
     """
     from PIL import Image
 
@@ -48,9 +61,5 @@ def describe_picture(data: bytes) -> str:
     with Image.open(io.BytesIO(data)) as picture:
         pixel = picture.convert("RGB").resize((1, 1), Image.Resampling.BOX).tobytes()
     mean = (pixel[0], pixel[1], pixel[2])
-    name = min(_COLORS, key=lambda name: _measure_distance(_COLORS[name], mean))
+    name = min(_COLORS, key=lambda name: math.dist(_COLORS[name], mean))
     return f"The picture has {width} × {height} pixels and is mostly {name}."
-
-
-def _measure_distance(first: Color, second: Color) -> int:
-    return sum((a - b) ** 2 for a, b in zip(first, second, strict=True))

@@ -1,13 +1,15 @@
 """Answers to common instructions: lists, verse, letters, tables, programs, labels, translations."""
 
 import re
+import textwrap
 from collections.abc import Callable
 from itertools import cycle, islice
+from typing import Any
 
 from toolkit.sandbox.text import languages, reading
 from toolkit.sandbox.text.languages import ENGLISH, compile_cue
 from toolkit.sandbox.text.library import look_up_sentences
-from toolkit.sandbox.text.prompts import ParsedPrompt, trim_topic
+from toolkit.sandbox.text.prompts import UNKNOWN_TOPIC, ParsedPrompt, parse_prompt, trim_topic
 from toolkit.sandbox.text.prose import choose_sentences
 from toolkit.sandbox.text.reading import find_entities
 from toolkit.sandbox.text.sentences import (
@@ -21,6 +23,10 @@ from toolkit.sandbox.text.sentences import (
 
 _QUOTED = re.compile(r"[\"“‘'](.+?)[\"”’'](?!\w)", re.S)
 _AND = re.compile(r",\s*(?:(?:or|and)\s+)?|\s+(?:or|and)\s+")
+# The beginning of the planner's system prompt.
+PLANNER = "You plan work for a service that runs graphs of capabilities"
+_OBJECTIVE = re.compile(r"<(objective-[0-9a-f]+)>\n(.*?)\n</\1>", re.S)
+_MAX_QUOTE = 300  # characters
 _MAX_MATERIAL = 20_000
 _ITEM_WORDS = 14
 
@@ -186,6 +192,35 @@ def _count(ask: ParsedPrompt, match: re.Match[str]) -> str | None:
         "sentences": len(split_sentences(text)),
     }
     return str(counts[match.group(1).casefold()]) if text else None
+
+
+def write_plan(user: str) -> dict[str, Any]:
+    """Write a plan of the objective that a request contains."""
+    match = _OBJECTIVE.search(user)
+    objective = " ".join(match.group(2).split()) if match else ""
+    topic = parse_prompt("", objective).topic
+    if topic == UNKNOWN_TOPIC:
+        question = "What is it to be about?"
+        return {"nodes": [], "deliverables": [], "missing": [], "question": question}
+    texts = {"topic": topic, "Topic": capitalize_first(topic), "objective": objective}
+    nodes: list[dict[str, Any]] = []
+    for row in reading.load_knowledge()["nodes"]:
+        if not re.search(row["asked"], objective, re.I | re.X):
+            continue
+        fields = {name: text.format(**texts) for name, text in row["input"].items()}
+        node = {
+            "id": row["id"],
+            "capability": row["capability"],
+            "input": [{"field": name, "value": value} for name, value in fields.items()],
+            "depends_on": [node["id"] for node in nodes if node["id"] in row["takes"]],
+            "optional": False,
+            "quote": textwrap.shorten(objective, _MAX_QUOTE, placeholder=""),
+            "expect": [],
+        }
+        nodes.append(node)
+    sources = {source for node in nodes for source in node["depends_on"]}
+    deliverables = [node["id"] for node in reversed(nodes) if node["id"] not in sources]
+    return {"nodes": nodes, "deliverables": deliverables, "missing": [], "question": ""}
 
 
 # By cue; the first matching cue counts.

@@ -5,13 +5,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Any
 
 from toolkit.sandbox.json_http import RequestBody
 from toolkit.sandbox.pictures.sight import describe_picture, measure_picture
-from toolkit.sandbox.text import answers, node_planning, prompts, prose
+from toolkit.sandbox.text import answers, prompts, prose
 from toolkit.sandbox.text.languages import compile_cue
 from toolkit.sandbox.text.schema_filling import SchemaFiller, make_schema
 from toolkit.sandbox.text.tool_use import NO_TOOLS, SimulatedCall, ToolOffer, choose_call
@@ -39,8 +39,6 @@ class ChatTurn:
 
     Attributes:
         role: who says it; `tool` is the answer of a tool.
-        text: the words.
-        pictures: the pictures in it.
     """
 
     role: str
@@ -59,6 +57,7 @@ class SimulatedReply:
     reasoning_tokens: int
     finish: str
     calls: tuple[SimulatedCall, ...] = ()
+    picture_tokens: int = 0
 
 
 def count_tokens(text: str) -> int:
@@ -114,9 +113,9 @@ def count_prompt_tokens(
     turns: Iterable[ChatTurn], offer: ToolOffer = NO_TOOLS, picture_tokens: int = 0
 ) -> int:
     """Count the tokens of a conversation, with the marks around each turn, pictures and tools."""
-    texts = sum(count_tokens(turn.text) + 4 + picture_tokens * len(turn.pictures) for turn in turns)
+    texts = sum(count_tokens(turn.text) + 4 for turn in turns)
     tools = (json.dumps([tool.name, tool.description, tool.parameters]) for tool in offer.tools)
-    return texts + 3 + sum(count_tokens(tool) + 12 for tool in tools)
+    return texts + picture_tokens + 3 + sum(count_tokens(tool) + 12 for tool in tools)
 
 
 def generate_reply(
@@ -128,7 +127,7 @@ def generate_reply(
     reasoning_tokens: int = 0,
     offer: ToolOffer = NO_TOOLS,
     stop: Sequence[str] = (),
-    picture_tokens: int = 0,
+    count_picture: Callable[[bytes], int] = len,
 ) -> SimulatedReply:
     """Generate a reply to a conversation, truncated at the token limit.
 
@@ -136,17 +135,14 @@ def generate_reply(
     tool's result repeats the result, and an answer to pictures describes them.
 
     Args:
-        turns: the conversation.
         schema: JSON schema of the answer; None for free text.
-        want_json: whether the answer is JSON.
         max_tokens: maximum tokens of the answer, reasoning included.
-        reasoning_tokens: tokens of reasoning before the answer.
-        offer: the tools of the request.
         stop: texts that end the answer.
-        picture_tokens: tokens that a picture is billed.
+        count_picture: function that counts the tokens that a picture is billed.
     """
     system = "\n".join(turn.text for turn in turns if turn.role in ("system", "developer"))
     asked = [turn for turn in turns if turn.role in ("user", "tool")]
+    picture_tokens = sum(count_picture(data) for turn in turns for data in turn.pictures)
     prompt_tokens = count_prompt_tokens(turns, offer, picture_tokens)
     results = [turn.text for turn in takewhile(lambda turn: turn.role == "tool", reversed(asked))]
     said = [turn.text for turn in asked if turn.role == "user"] or [system]
@@ -157,7 +153,14 @@ def generate_reply(
         if call is not None:
             spent = count_tokens(f"{call.name} {json.dumps(call.arguments)}") + reasoning_tokens
             return SimulatedReply(
-                "", _THOUGHT, prompt_tokens, spent, reasoning_tokens, "tool_calls", (call,)
+                text="",
+                reasoning=_THOUGHT,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=spent,
+                reasoning_tokens=reasoning_tokens,
+                finish="tool_calls",
+                calls=(call,),
+                picture_tokens=picture_tokens,
             )
         sights = [describe_picture(picture) for picture in asked[-1].pictures] if asked else []
         material = [*reversed(results), *sights]
@@ -169,12 +172,13 @@ def generate_reply(
             text = _write_answer(system, user, schema, want_json=want_json)
     for ending in stop:
         text = text.partition(ending)[0]
-    return _limit_reply(text, prompt_tokens, reasoning_tokens, max_tokens)
+    reply = limit_reply(text, prompt_tokens, reasoning_tokens, max_tokens)
+    return replace(reply, picture_tokens=picture_tokens)
 
 
 def _write_answer(system: str, user: str, schema: dict[str, Any] | None, *, want_json: bool) -> str:
-    if system.startswith(node_planning.PLANNER):
-        return json.dumps(node_planning.write_plan(user), ensure_ascii=False)
+    if system.startswith(answers.PLANNER):
+        return json.dumps(answers.write_plan(user), ensure_ascii=False)
     if schema is None and compile_cue("json").search(f"{system}\n{user}"):
         schema, user = prompts.find_schema(user)
         if schema is None:
@@ -188,7 +192,8 @@ def _write_answer(system: str, user: str, schema: dict[str, Any] | None, *, want
     return answers.answer_instruction(ask) or prose.write_text(ask)
 
 
-def _limit_reply(text: str, prompt: int, reasoning: int, limit: int | None) -> SimulatedReply:
+def limit_reply(text: str, prompt: int, reasoning: int, limit: int | None) -> SimulatedReply:
+    """Make a reply of a text; at the limit of tokens it is cut, and its finish is `length`."""
     spent = count_tokens(text) + reasoning
     if limit is None or spent <= limit:
         return SimulatedReply(text, _THOUGHT, prompt, spent, reasoning, "stop")

@@ -32,11 +32,9 @@ class ParsedPrompt:
     """A parsed prompt.
 
     Attributes:
-        topic: the words that the prompt is about.
         objective: the instruction itself, without the text to work from.
         source: the text to work from, possibly empty.
         form: all instructions, with the instructions of the user first.
-        language: code of the language to answer in.
     """
 
     topic: str

@@ -16,13 +16,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A function that a request offers.
-
-    Attributes:
-        name: its name.
-        description: what it does.
-        parameters: JSON schema of its arguments.
-    """
+    """A function that a request offers."""
 
     name: str
     description: str
@@ -42,8 +36,6 @@ class ToolOffer:
     """The tools of a request, and how the model may use them.
 
     Attributes:
-        tools: the tools.
-        is_required: whether the model must ask for a tool.
         named: the only tool that it may ask for; "" for any.
     """
 
@@ -59,8 +51,6 @@ def choose_call(offer: ToolOffer, ask: ParsedPrompt, *, is_answered: bool) -> Si
     """Choose the call to a tool that fits the words of a request; None to answer with text.
 
     Args:
-        offer: the tools of the request.
-        ask: the request of the user.
         is_answered: whether a tool has answered it already.
     """
     tools = [tool for tool in offer.tools if offer.named in ("", tool.name)]

@@ -1,9 +1,11 @@
 """The vectors of the simulated embedding models: texts that share words are near to each other."""
 
+import base64
 import hashlib
 import math
 import struct
 from collections.abc import Sequence
+from operator import mul
 
 from toolkit.sandbox.json_http import JsonObject
 from toolkit.sandbox.text.sentences import list_stems, split_words
@@ -29,32 +31,28 @@ def embed_text(text: str, dimensions: int) -> list[float]:
     return [number / length for number in vector]
 
 
-def pack_vector(vector: list[float]) -> bytes:
-    """Pack a vector as 32-bit floats in little-endian order."""
-    return struct.pack(f"<{len(vector)}f", *vector)
-
-
-def score_documents(query: str, documents: Sequence[str]) -> list[float]:
-    """Return the relevance of documents to a query, from 0 to 1, by the words they share.
-
-    >>> [round(score, 2) for score in score_documents("high tides", ["tides", "a mill"])]
-    [0.71, 0.0]
-    """
-    asked = embed_text(query, _SCORED_DIMENSIONS)
-    return [
-        max(
-            0.0,
-            sum(a * b for a, b in zip(asked, embed_text(each, _SCORED_DIMENSIONS), strict=True)),
-        )
-        for each in documents
-    ]
+def spell_vector(vector: list[float], *, in_base64: bool) -> list[float] | str:
+    """Spell a vector for an answer: its numbers, or the base64 of little-endian 32-bit floats."""
+    packed = struct.pack(f"<{len(vector)}f", *vector)
+    return base64.b64encode(packed).decode() if in_base64 else vector
 
 
 def rank_documents(query: str, documents: Sequence[str]) -> list[JsonObject]:
-    """Return a row of each document's place and relevance to a query, the most relevant first."""
-    scores = score_documents(query, documents)
-    order = sorted(range(len(scores)), key=lambda place: -scores[place])
-    return [{"index": place, "relevance_score": scores[place]} for place in order]
+    """Return a row of each document's place and relevance to a query, the most relevant first.
+
+    The relevance is from 0 to 1, by the words that they share.
+
+    >>> rows = rank_documents("high tides", ["a mill", "tides"])
+    >>> [(row["index"], round(row["relevance_score"], 2)) for row in rows]
+    [(1, 0.71), (0, 0.0)]
+    """
+    asked = embed_text(query, _SCORED_DIMENSIONS)
+    vectors = (embed_text(document, _SCORED_DIMENSIONS) for document in documents)
+    rows = [
+        {"index": place, "relevance_score": max(0.0, sum(map(mul, asked, vector)))}
+        for place, vector in enumerate(vectors)
+    ]
+    return sorted(rows, key=lambda row: -row["relevance_score"])
 
 
 def count_searches(query: str, documents: Sequence[str]) -> int:

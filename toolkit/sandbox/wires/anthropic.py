@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,19 +12,19 @@ from starlette.routing import BaseRoute
 
 from toolkit.sandbox.event_streams import format_named_event
 from toolkit.sandbox.json_http import (
-    BodyFault,
     JsonObject,
     RefusalError,
     RequestBody,
     build_checked_routes,
     get_bearer_key,
     read_body,
+    refuse_first_fault,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
+from toolkit.sandbox.pictures.sight import count_patches
 from toolkit.sandbox.state import (
     SandboxState,
     get_call,
-    get_project_tier,
+    get_effects,
     get_request_digest,
     mark_billed,
 )
@@ -37,6 +38,7 @@ from toolkit.sandbox.text.chat import (
     iter_pieces,
 )
 from toolkit.sandbox.text.tool_use import OfferedTool, ToolOffer
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
 
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 200_000
@@ -44,7 +46,7 @@ MODELS = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5", "claude-ha
 # The last models that take a budget of thoughts; newer models choose by themselves.
 BUDGET_MODELS = ("claude-haiku-4-5",)
 THOUGHT_TOKENS = 32
-PICTURE_TOKENS = 1_600
+_count_picture = partial(count_patches, patch=28, longest=2_576, most=4_784)
 VERSIONS = ("2023-06-01", "2026-10-21")
 _ERROR_TYPES = {
     400: "invalid_request_error",
@@ -135,13 +137,17 @@ class AnthropicRefusalError(RefusalError):
         return JSONResponse(body, self.status)
 
 
+_refuse_body = refuse_first_fault(
+    partial(AnthropicRefusalError, 400), "The request body is not valid JSON"
+)
+
+
 def build_routes(_: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     return build_checked_routes(
         _check_headers,
         (
             ("GET", "/v1/models", _list_models),
-            ("GET", "/v1/models/{model}", _get_model),
             ("POST", "/v1/messages", _create_message),
         ),
     )
@@ -164,10 +170,6 @@ async def _list_models(_request: Request) -> Response:
     listed = [_describe_model(name) for name in MODELS]
     page = {"first_id": MODELS[0], "last_id": MODELS[-1], "has_more": False}
     return JSONResponse({"data": listed, **page})
-
-
-async def _get_model(request: Request) -> Response:
-    return JSONResponse(_describe_model(_resolve_model(str(request.path_params["model"]))))
 
 
 def _describe_model(name: str) -> JsonObject:
@@ -205,7 +207,7 @@ async def _create_message(request: Request) -> Response:
         reasoning_tokens=THOUGHT_TOKENS if thinks else 0,
         offer=_make_offer(body),
         stop=body.stop_sequences or (),
-        picture_tokens=PICTURE_TOKENS,
+        count_picture=_count_picture,
     )
     if reply.prompt_tokens > CONTEXT_TOKENS:
         raise AnthropicRefusalError(
@@ -216,7 +218,7 @@ async def _create_message(request: Request) -> Response:
     content = _build_content(reply, thinks, head["id"][4:])
     # Priority capacity serves an account that has bought it, unless a request rules it out.
     is_standard = body.service_tier == "standard_only"
-    tier = None if is_standard else get_project_tier(request)
+    tier = None if is_standard else get_effects(request).service_tier
     if body.stream:
         events = _stream_events(head, content, reply, tier)
         return StreamingResponse(events, media_type="text/event-stream")
@@ -225,15 +227,12 @@ async def _create_message(request: Request) -> Response:
             **head,
             "content": content,
             "stop_reason": _choose_stop_reason(reply),
-            "usage": _build_usage(reply.prompt_tokens, reply.completion_tokens, tier),
+            "usage": {
+                **_build_usage(reply.prompt_tokens, reply.completion_tokens, tier),
+                **_build_details(reply),
+            },
         }
     )
-
-
-def _refuse_body(faults: list[BodyFault]) -> RefusalError:
-    if not faults:
-        return AnthropicRefusalError(400, "The request body is not valid JSON")
-    return AnthropicRefusalError(400, str(faults[0]))
 
 
 def _refuse_sampling(body: MessageRequest) -> None:
@@ -302,9 +301,7 @@ def _make_offer(body: MessageRequest) -> ToolOffer:
     if is_forced and body.thinking is not None and body.thinking.type != "disabled":
         raise AnthropicRefusalError(400, "Thinking may not be enabled when tool use is forced.")
     return ToolOffer(
-        tools if choice.type != "none" else (),
-        is_required=is_forced,
-        named=choice.name or "",
+        tools if choice.type != "none" else (), is_required=is_forced, named=choice.name or ""
     )
 
 
@@ -362,6 +359,10 @@ def _build_usage(input_tokens: int, output_tokens: int, tier: str | None) -> Jso
     }
 
 
+def _build_details(reply: SimulatedReply) -> JsonObject:
+    return {"output_tokens_details": {"thinking_tokens": reply.reasoning_tokens}}
+
+
 async def _stream_events(
     head: JsonObject, content: list[JsonObject], reply: SimulatedReply, tier: str | None
 ) -> AsyncIterator[str]:
@@ -371,7 +372,7 @@ async def _stream_events(
         for name, data in _stream_block(block):
             yield format_named_event(name, {"index": index, **data})
     ended = {"stop_reason": _choose_stop_reason(reply), "stop_sequence": None}
-    usage = {"output_tokens": reply.completion_tokens}
+    usage = {"output_tokens": reply.completion_tokens, **_build_details(reply)}
     yield format_named_event("message_delta", {"delta": ended, "usage": usage})
     yield format_named_event("message_stop", {})
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox.event_frames import format_event_frame
+from toolkit.sandbox.event_streams import format_event_frame
 from toolkit.sandbox.json_http import (
     BodyFault,
     JsonObject,
@@ -19,7 +20,7 @@ from toolkit.sandbox.json_http import (
     get_bearer_key,
     read_body,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
+from toolkit.sandbox.pictures.sight import count_patches
 from toolkit.sandbox.state import SandboxState, mark_billed
 from toolkit.sandbox.text.chat import (
     ChatTurn,
@@ -31,10 +32,11 @@ from toolkit.sandbox.text.chat import (
 )
 from toolkit.sandbox.text.tool_use import NO_TOOLS, OfferedTool, ToolOffer
 from toolkit.sandbox.text.vectors import embed_text, rank_documents
-from toolkit.sandbox.wires.aws_signature import SignatureFaultError, check_signature
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
+from toolkit.sandbox.wires.aws_signature import check_signature
 
 THOUGHT_TOKENS = 32
-PICTURE_TOKENS = 1_600
+_count_picture = partial(count_patches, patch=28, longest=2_576, most=4_784)
 RERANK_MODEL = "cohere.rerank-v3-5:0"
 TITAN_MODEL, COHERE_MODEL = "amazon.titan-embed-text-v2:0", "cohere.embed-v4:0"
 ACCESS_KEY = "SANDBOXACCESSKEY"
@@ -140,14 +142,10 @@ def build_routes(_: SandboxState) -> list[BaseRoute]:
 
 async def _check_caller(request: Request) -> None:
     key = get_bearer_key(request)
-    if key is not None:
-        if key != SANDBOX_KEYS["AWS_BEARER_TOKEN_BEDROCK"]:
-            raise refuse(403, "AccessDeniedException", "Authentication failed: bad API key.")
-        return
-    try:
+    if key is None:
         await check_signature(request, ACCESS_KEY, SIGNING_KEY)
-    except SignatureFaultError as fault:
-        raise refuse(403, fault.name, fault.message) from None
+    elif key != SANDBOX_KEYS["AWS_BEARER_TOKEN_BEDROCK"]:
+        raise refuse(403, "AccessDeniedException", "Authentication failed: bad API key.")
 
 
 async def _converse(request: Request) -> Response:
@@ -259,7 +257,7 @@ async def _generate_answer(request: Request) -> tuple[SimulatedReply, str]:
         reasoning_tokens=_count_thoughts(body, config),
         offer=_make_offer(body.tool_config),
         stop=config.stop_sequences or (),
-        picture_tokens=PICTURE_TOKENS,
+        count_picture=_count_picture,
     )
     mark_billed(request)
     return reply, (body.service_tier or ServiceTier()).type

@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 
+from toolkit.sandbox.json_http import RefusalError
+
 ALGORITHM = "AWS4-HMAC-SHA256"
 SERVICE = "bedrock"
 MAX_CLOCK_SKEW = timedelta(minutes=15)
@@ -19,18 +21,11 @@ TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 TERMINATOR = "aws4_request"
 
 
-class SignatureFaultError(Exception):
-    """Raised for a request whose signature is refused.
-
-    Attributes:
-        name: the vendor's name of the error.
-        message: the vendor's words.
-    """
+class SignatureRefusalError(RefusalError):
+    """A refusal of a signature, by the vendor's name of the error and the vendor's words."""
 
     def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.name = name
-        self.message = message
+        super().__init__({"message": message}, 403, {"x-amzn-errortype": name})
 
 
 async def check_signature(request: Request, access_key: str, secret_key: str) -> None:
@@ -38,28 +33,26 @@ async def check_signature(request: Request, access_key: str, secret_key: str) ->
 
     Args:
         request: the request, with its target as the client spelled it.
-        access_key: the id of the only access key that is known.
-        secret_key: the secret of that key.
 
     Raises:
-        SignatureFaultError: the key is unknown, or the signature does not match the request.
+        SignatureRefusalError: the key is unknown, or the signature does not match the request.
     """
     authorization = request.headers.get("authorization", "")
     if not authorization.startswith(f"{ALGORITHM} "):
-        raise SignatureFaultError("AccessDeniedException", "Missing Authentication Token")
+        raise SignatureRefusalError("AccessDeniedException", "Missing Authentication Token")
     parts = dict(
         part.strip().partition("=")[::2]
         for part in authorization.removeprefix(ALGORITHM).split(",")
     )
     missing = [name for name in ("Credential", "SignedHeaders", "Signature") if name not in parts]
     if missing:
-        raise SignatureFaultError(
+        raise SignatureRefusalError(
             "IncompleteSignatureException",
             f"Authorization header requires '{missing[0]}' parameter.",
         )
     key, _, scope = parts["Credential"].partition("/")
     if key != access_key or "x-amz-security-token" in request.headers:
-        raise SignatureFaultError(
+        raise SignatureRefusalError(
             "UnrecognizedClientException", "The security token included in the request is invalid."
         )
     timestamp = request.headers.get("x-amz-date", "")
@@ -75,7 +68,7 @@ async def check_signature(request: Request, access_key: str, secret_key: str) ->
         )
     )
     if not hmac.compare_digest(_sign(secret_key, scope, text), parts["Signature"]):
-        raise SignatureFaultError(
+        raise SignatureRefusalError(
             "InvalidSignatureException",
             "The request signature we calculated does not match the signature you provided.",
         )
@@ -86,17 +79,17 @@ def _check_scope(scope: str, timestamp: str) -> None:
     try:
         signed_at = datetime.strptime(timestamp, TIMESTAMP_FORMAT).replace(tzinfo=UTC)
     except ValueError:
-        raise SignatureFaultError(
+        raise SignatureRefusalError(
             "IncompleteSignatureException", "Authorization header requires 'X-Amz-Date'."
         ) from None
     day, _, target = scope.partition("/")
     if day != timestamp[:8] or target.split("/")[1:] != [SERVICE, TERMINATOR]:
-        raise SignatureFaultError(
+        raise SignatureRefusalError(
             "InvalidSignatureException",
             f"Credential should be scoped to the date of the request and to '{SERVICE}'.",
         )
     if abs(datetime.now(UTC) - signed_at) > MAX_CLOCK_SKEW:
-        raise SignatureFaultError(
+        raise SignatureRefusalError(
             "InvalidSignatureException",
             f"Signature expired: {timestamp} is more than 15 minutes from now.",
         )
@@ -106,7 +99,7 @@ def _check_signed_headers(headers: Mapping[str, str], signed: list[str]) -> None
     """Check that the host and the vendor's own headers are signed."""
     required = {"host", *(name for name in headers if name.startswith("x-amz-"))}
     if not required <= set(signed) or signed != sorted(signed):
-        raise SignatureFaultError(
+        raise SignatureRefusalError(
             "InvalidSignatureException",
             "'Host' and every 'X-Amz-…' header must be signed, in the order of their names.",
         )

@@ -1,5 +1,6 @@
 """The `cohere` wire: embed, rerank and models."""
 
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
@@ -8,20 +9,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from toolkit.sandbox.json_http import (
-    BodyFault,
     RefusalError,
     RequestBody,
     build_checked_routes,
     get_bearer_key,
     read_body,
+    refuse_first_fault,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import count_tokens
 from toolkit.sandbox.text.vectors import count_searches, embed_text, rank_documents
-from toolkit.sandbox.wires import cohere_chat
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
+from toolkit.sandbox.wires import cohere_compatible
 
-MODELS = (*cohere_chat.MODELS, "embed-v4.0", "rerank-v3.5")
+MODELS = (*cohere_compatible.MODELS, "embed-v4.0", "rerank-v3.5")
 MAX_EMBEDDED_TEXTS, MAX_DOCUMENTS = 96, 1_000
 
 
@@ -50,6 +51,11 @@ class RerankBody(RequestBody):
 def refuse(status: int, message: str) -> RefusalError:
     """Make a refusal in the vendor's format."""
     return RefusalError({"message": message}, status)
+
+
+_refuse_body = refuse_first_fault(
+    partial(refuse, 400), "invalid request: the body is no JSON", "invalid request: "
+)
 
 
 def build_routes(_: SandboxState) -> list[BaseRoute]:
@@ -102,9 +108,3 @@ async def _rerank_documents(request: Request) -> Response:
 def _check_model(name: str, known: str) -> None:
     if name != known:
         raise refuse(404, f"model '{name}' not found, make sure the correct model ID was used")
-
-
-def _refuse_body(faults: list[BodyFault]) -> RefusalError:
-    if not faults:
-        return refuse(400, "invalid request: the body is no JSON")
-    return refuse(400, f"invalid request: {faults[0]}")

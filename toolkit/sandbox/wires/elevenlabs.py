@@ -1,6 +1,7 @@
-"""The `elevenlabs` wire: speech, voices and voice clones."""
+"""The `elevenlabs` wire: speech, transcripts, voices and voice clones."""
 
 import json
+import re
 from dataclasses import dataclass, field
 
 from pydantic import Field
@@ -9,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from toolkit.sandbox.audio.recordings import measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
-from toolkit.sandbox.forms import NotFormError, read_form
+from toolkit.sandbox.audio.transcripts import hear_recording, measure_recording
 from toolkit.sandbox.json_http import (
     BodyFault,
     JsonObject,
@@ -19,9 +19,10 @@ from toolkit.sandbox.json_http import (
     RequestBody,
     build_checked_routes,
     read_body,
+    read_form,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_call, get_request_digest, mark_billed
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
 
 MODELS = {
     "eleven_flash_v2_5": 40_000,
@@ -30,6 +31,12 @@ MODELS = {
     "eleven_v4": 10_000,
     "eleven_v4_turbo": 40_000,
 }
+TRANSCRIBERS = ("scribe_v2",)
+# The ISO 639-3 codes that the vendor writes, by the codes of ISO 639-1.
+_LONG_CODES = {
+    "en": "eng", "de": "deu", "fr": "fra", "es": "spa", "it": "ita", "pt": "por", "nl": "nld",
+    "ru": "rus", "ar": "ara", "hi": "hin", "ko": "kor", "ja": "jpn", "zh": "zho",
+}  # fmt: skip
 VOICES = {"21m00Tcm4TlvDq8ikWAM": "Rachel", "AZnzlk1XvdvUeBnXmlld": "Domi"}
 FORMATS = {"mp3_44100_128": 128_000, "mp3_44100_64": 64_000, "mp3_44100_32": 32_000}
 
@@ -49,11 +56,6 @@ class ElevenLabsSpeechRequest(RequestBody, extra="ignore"):
     text: str
     model_id: str | None = None
     voice_settings: SpeechSettings | None = None
-    language_code: str | None = None
-    seed: int | None = None
-    previous_text: str | None = None
-    next_text: str | None = None
-    apply_text_normalization: str | None = None
 
 
 def refuse(status: int, code: str, message: str) -> RefusalError:
@@ -64,6 +66,11 @@ def refuse(status: int, code: str, message: str) -> RefusalError:
 def refuse_field(code: str, message: str, *path: str | int) -> RefusalError:
     """Make a refusal of a field in the vendor's format."""
     return RefusalError({"detail": [{"loc": path, "msg": message, "type": code}]}, 422)
+
+
+def refuse_missing(name: str) -> RefusalError:
+    """Make a refusal of a form without a field."""
+    return refuse_field("missing", "Field required", "body", name)
 
 
 @dataclass(slots=True)
@@ -105,19 +112,52 @@ class _ElevenLabsWire:
         }
         return Response(audio, media_type="audio/mpeg", headers=headers)
 
+    async def transcribe_speech(self, request: Request) -> Response:
+        form = await read_form(request, lambda: refuse_missing("file"))
+        model = form.fields.get("model_id")
+        if model is None:
+            raise refuse_missing("model_id")
+        if model not in TRANSCRIBERS:
+            raise refuse(400, "invalid_model_id", f"'{model}' is not a valid model_id.")
+        file = next(iter(form.files.get("file", ())), None)
+        if file is None:
+            raise refuse(400, "invalid_parameters", "Must provide either file or a URL.")
+        heard = hear_recording(file.data)
+        if heard is None:
+            raise refuse(400, "invalid_content", "The file is no audio that can be read.")
+        mark_billed(request)
+        words = [
+            {
+                "text": part.text,
+                "start": part.start,
+                "end": part.end,
+                "type": "spacing" if part.text.isspace() else "word",
+                "speaker_id": "speaker_0",
+                "logprob": -0.1,
+            }
+            for part in heard.time_parts(re.findall(r"\s+|\S+", heard.text))
+        ]
+        return JSONResponse(
+            {
+                "language_code": _LONG_CODES[heard.language],
+                "language_probability": 0.98,
+                "text": heard.text,
+                "words": words,
+                "audio_duration_secs": heard.seconds,
+                "transcription_id": get_request_digest(request)[:20],
+            }
+        )
+
     async def add_voice(self, request: Request) -> Response:
-        try:
-            form = await read_form(request)
-        except NotFormError:
-            raise refuse_field("missing", "Field required", "body", "files") from None
+        form = await read_form(request, lambda: refuse_missing("files"))
         name, labels = form.fields.get("name"), form.fields.get("labels")
         recordings = [measure_recording(file.data) for file in form.files.get("files", ())]
         if not name:
-            raise refuse_field("missing", "Field required", "body", "name")
+            raise refuse_missing("name")
         if labels is not None and not _is_object(labels):
             raise refuse_field("value_error", "labels must be a JSON object", "body", "labels")
         if not recordings:
-            raise refuse_field("missing", "Field required", "body", "files")
+            raise refuse_missing("files")
         if any(recording is None for recording in recordings):
             raise refuse(400, "invalid_content", "A file is no audio that can be read.")
         digest = self._state.compute_fresh_digest("elevenlabs-voice", get_request_digest(request))
@@ -150,19 +190,6 @@ class _ElevenLabsWire:
         del self._clones[voice]
         return JSONResponse({"status": "ok"})
 
-    async def list_models(self, _request: Request) -> Response:
-        return JSONResponse(
-            [
-                {
-                    "model_id": name,
-                    "name": f"{name} (sandbox)",
-                    "can_do_text_to_speech": True,
-                    "maximum_text_length_per_request": limit,
-                }
-                for name, limit in MODELS.items()
-            ]
-        )
-
 
 def _is_object(text: object) -> bool:
     """Check whether a form's field holds a JSON object, or null (which the SDK sends)."""
@@ -179,10 +206,10 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         _check_key,
         (
             ("POST", "/v1/text-to-speech/{voice}", wire.create_speech),
+            ("POST", "/v1/speech-to-text", wire.transcribe_speech),
             ("POST", "/v1/voices/add", wire.add_voice),
             ("GET", "/v1/voices", wire.list_voices),
             ("DELETE", "/v1/voices/{voice}", wire.delete_voice),
-            ("GET", "/v1/models", wire.list_models),
         ),
     )
 

@@ -2,7 +2,6 @@
 
 import html
 import re
-from collections.abc import Mapping
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -39,10 +38,6 @@ def _check_user_agent(request: Request) -> None:
     if not agent or _GENERIC_AGENT.match(agent):
         text = "Set a User-Agent that names your tool and a way to contact you."
         raise RefusalError(f"{text} Its form is name/version (contact).", 403)
-
-
-def _build_page_url(article: Article) -> str:
-    return f"https://sandbox.invalid/wiki/{quote(article.key)}"
 
 
 def _build_excerpt(article: Article, query: str) -> str:
@@ -109,7 +104,7 @@ async def _get_summary(request: Request) -> Response:
 
 
 def _build_summary(article: Article, digest: str) -> JsonObject:
-    address = _build_page_url(article)
+    address = f"https://sandbox.invalid/wiki/{quote(article.key)}"
     page = {"page": address, "revisions": f"{address}?action=history"}
     return {
         "type": "disambiguation" if article.disambiguation else "standard",
@@ -132,76 +127,35 @@ def _build_summary(article: Article, digest: str) -> JsonObject:
 
 
 async def _run_action(request: Request) -> Response:
+    """Answer a query for extracts as plain text, in format version 2, which follows redirects."""
     query = request.query_params
-    if query.get("format", "json") != "json":
-        return _make_error(
-            "badvalue", f"Unrecognized value for parameter format: {query['format']}."
-        )
-    if query.get("action") != "query":
-        return _make_error("badvalue", f"Unrecognized value for action: {query.get('action', '')}.")
-    if query.get("list") == "search":
-        return _search_list(query)
-    if "extracts" in query.get("prop", "").split("|") and query.get("titles"):
-        return _build_extracts(query)
-    return JSONResponse({"batchcomplete": ""})
-
-
-def _make_error(code: str, info: str) -> Response:
-    body = {"error": {"code": code, "info": info}, "servedby": "sandbox"}
-    return JSONResponse(body, headers={"MediaWiki-API-Error": code})
-
-
-def _search_list(query: Mapping[str, str]) -> Response:
-    text, limit = query.get("srsearch", "").strip(), query.get("srlimit", "10")
-    if not text:
-        return _make_error("missingparam", 'The "srsearch" parameter must be set.')
-    if not limit.isdigit() or not 1 <= int(limit) <= 500:
-        return _make_error("badinteger", 'Invalid value for integer parameter "srlimit".')
-    everything = search_articles(text, 500)
-    hits = [
-        {
-            "ns": 0,
-            "title": article.title,
-            "pageid": article.page_id,
-            "size": len(article.extract.encode()),
-            "wordcount": len(article.extract.split()),
-            "snippet": _build_excerpt(article, text),
-            "timestamp": "2026-11-20T00:00:00Z",
-        }
-        for article in everything[: int(limit)]
-    ]
-    results = {"searchinfo": {"totalhits": len(everything)}, "search": hits}
-    return JSONResponse({"batchcomplete": "", "query": results})
-
-
-def _build_extracts(query: Mapping[str, str]) -> Response:
-    modern = query.get("formatversion") == "2"
-    pages: dict[str, JsonObject] = {}
+    if query.get("format") != "json" or query.get("formatversion") != "2":
+        return _make_error("badvalue", "Only format=json with formatversion=2 is simulated.")
+    if query.get("action") != "query" or query.get("prop") != "extracts":
+        return _make_error("badvalue", "Only action=query with prop=extracts is simulated.")
+    pages: list[JsonObject] = []
     normalized, redirects = [], []
-    for place, raw in enumerate(query["titles"].split("|")[:20]):
+    for raw in query.get("titles", "").split("|")[:20]:
         title = raw.replace("_", " ").strip()
         title = title[:1].upper() + title[1:]
         if title != raw:
             normalized.append({"from": raw, "to": title})
         article, redirected = index_titles().get(normalize_title(title), (None, False))
         if article is None or (not redirected and article.title != title):
-            missing = True if modern else ""
-            pages[str(-1 - place)] = {"ns": 0, "title": title, "missing": missing}
+            pages.append({"ns": 0, "title": title, "missing": True})
             continue
-        follow = "redirects" in query
-        if redirected and follow:
+        if redirected:
             redirects.append({"from": title, "to": article.title})
-        extract = article.summary if "exintro" in query else article.extract
-        if "explaintext" not in query:
-            extract = "".join(f"<p>{html.escape(part)}</p>" for part in extract.split("\n") if part)
-        if redirected and not follow:
-            extract = ""  # the page of a redirect has no text of its own
-        page_title = article.title if follow or not redirected else title
-        page = {"pageid": article.page_id, "ns": 0, "title": page_title, "extract": extract}
-        pages[str(article.page_id)] = page
-    results: JsonObject = {"pages": list(pages.values()) if modern else pages}
+        text = {"title": article.title, "extract": article.extract}
+        pages.append({"pageid": article.page_id, "ns": 0, **text})
+    results: JsonObject = {"pages": pages}
     if normalized:
         results["normalized"] = normalized
     if redirects:
         results["redirects"] = redirects
-    return JSONResponse({"batchcomplete": True if modern else "", "query": results})
+    return JSONResponse({"batchcomplete": True, "query": results})
+
+
+def _make_error(code: str, info: str) -> Response:
+    body = {"error": {"code": code, "info": info}, "servedby": "sandbox"}
+    return JSONResponse(body, headers={"MediaWiki-API-Error": code})

@@ -1,8 +1,9 @@
-"""The `google` wire: generateContent, embeddings, countTokens and models, as in the Gemini API."""
+"""The `google` wire: generateContent, embeddings and models, as in the Gemini API."""
 
+import base64
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,27 +12,31 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
+from toolkit.sandbox.audio.transcripts import HeardRecording, hear_recording
 from toolkit.sandbox.event_streams import format_event
 from toolkit.sandbox.json_http import (
     BodyFault,
+    Handler,
     JsonObject,
     RefusalError,
     RequestBody,
     build_checked_routes,
     read_body,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     ChatTurn,
     SimulatedReply,
     count_prompt_tokens,
+    count_tokens,
     decode_picture,
     generate_reply,
     iter_pieces,
+    limit_reply,
 )
 from toolkit.sandbox.text.tool_use import NO_TOOLS, OfferedTool, ToolOffer
 from toolkit.sandbox.text.vectors import embed_text
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
 
 MODEL_SUFFIX = "-sandbox"
 
@@ -41,8 +46,6 @@ class ModelTraits:
     """The limits of a model that requests are checked against.
 
     Attributes:
-        output_limit: maximum output tokens.
-        max_budget: maximum thinking budget in tokens.
         min_budget: minimum thinking budget in tokens; 0 turns thoughts off.
         levels: accepted thinking levels; empty if the model accepts only a budget.
     """
@@ -66,6 +69,7 @@ SERVICE_TIERS = ("standard", "flex", "priority")
 # The tokens that a model thinks before each answer, if its budget allows as many.
 THOUGHT_TOKENS = 16
 PICTURE_TOKENS = 1_120
+SOUND_TOKENS_PER_SECOND = 32
 EMBEDDING_MODELS, EMBEDDING_DIMENSIONS = ("gemini-embedding-001",), 3_072
 ALIASES = {"gemini-flash-latest": "gemini-3.8-flash"}
 _ERROR_STATUSES = {
@@ -92,12 +96,13 @@ class SystemInstruction(RequestBody, extra="ignore"):
     parts: list[Any] | None = None
 
 
-class ThinkingConfig(RequestBody, extra="ignore"):
-    """The limits of a model's thoughts; both fields are validated against the model."""
+# JSON of protocol buffers may name fields either way, and the SDK does.
+class ThinkingConfig(RequestBody, extra="ignore", alias_generator=to_camel, populate_by_name=True):
+    """The limits of a model's thoughts, validated against the model."""
 
-    budget: Any = Field(None, alias="thinkingBudget")
-    level: Any = Field(None, alias="thinkingLevel")
-    include_thoughts: bool | None = Field(None, alias="includeThoughts")
+    thinking_budget: Any = None
+    thinking_level: Any = None
+    include_thoughts: bool | None = None
 
 
 class GenerationConfig(RequestBody, alias_generator=to_camel):
@@ -116,7 +121,6 @@ class GenerationConfig(RequestBody, alias_generator=to_camel):
     thinking_config: ThinkingConfig | None = None
 
 
-# JSON of protocol buffers may name fields either way, and the SDK does.
 class FunctionDeclaration(RequestBody, alias_generator=to_camel, populate_by_name=True):
     """A function that the model may ask for."""
 
@@ -195,12 +199,27 @@ def refuse(status: int, message: str, reason: str = "") -> RefusalError:
 
 def build_routes(_: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths, in both versions."""
+    act = make_action({"embedContent": _embed_content, "batchEmbedContents": _embed_contents})
+    return build_checked_routes(
+        _check_request,
+        (
+            ("GET", "/{version:str}/models", _list_models),
+            ("POST", "/{version:str}/models/{action}", act),
+        ),
+    )
+
+
+def make_action(embedders: Mapping[str, Handler]) -> Handler:
+    """Make the handler of the actions of models, which their paths name.
+
+    Args:
+        embedders: handlers of the actions of embedding models.
+    """
     handlers = {
         "generateContent": _generate_content,
         "streamGenerateContent": _stream_content,
         "countTokens": _count_content_tokens,
     }
-    embedders = {"embedContent": _embed_content, "batchEmbedContents": _embed_contents}
 
     async def act(request: Request) -> Response:
         name, _, action = str(request.path_params["action"]).partition(":")
@@ -211,14 +230,7 @@ def build_routes(_: SandboxState) -> list[BaseRoute]:
             raise refuse(404, f"Method {action!r} is not found.")
         return await handler(request, _resolve_model(name, str(request.path_params["version"])))
 
-    return build_checked_routes(
-        _check_request,
-        (
-            ("GET", "/{version:str}/models", _list_models),
-            ("GET", "/{version:str}/models/{model}", _get_model),
-            ("POST", "/{version:str}/models/{action}", act),
-        ),
-    )
+    return act
 
 
 def _check_request(request: Request) -> None:
@@ -236,11 +248,6 @@ async def _list_models(_request: Request) -> Response:
     return JSONResponse({"models": [_describe_model(name) for name in MODELS]})
 
 
-async def _get_model(request: Request) -> Response:
-    name = _resolve_model(str(request.path_params["model"]), str(request.path_params["version"]))
-    return JSONResponse(_describe_model(name))
-
-
 def _describe_model(name: str) -> JsonObject:
     return {
         "name": f"models/{name}",
@@ -248,7 +255,7 @@ def _describe_model(name: str) -> JsonObject:
         "displayName": f"{name} (sandbox)",
         "inputTokenLimit": 1_048_576,
         "outputTokenLimit": MODELS[name].output_limit,
-        "supportedGenerationMethods": ["generateContent", "countTokens"],
+        "supportedGenerationMethods": ["generateContent"],
     }
 
 
@@ -261,7 +268,8 @@ def _resolve_model(name: str, version: str) -> str:
     return bare
 
 
-def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+def refuse_body(faults: list[BodyFault]) -> RefusalError:
+    """Make the refusal of a body with these faults."""
     if not faults:
         return refuse(400, "Invalid JSON payload received.")
     *parents, name = faults[0].path
@@ -283,6 +291,7 @@ def _parse_turns(body: ContentRequest) -> list[ChatTurn]:
         results = [part["functionResponse"] for part in parts if "functionResponse" in part]
         turns += [ChatTurn("tool", _join_result(result)) for result in results]
         images = [part["inlineData"] for part in parts if "inlineData" in part]
+        images = [image for image in images if not _is_sound(image)]
         try:
             pictures = tuple(decode_picture(image["data"]) for image in images)
         except (KeyError, TypeError, ValueError):
@@ -292,6 +301,37 @@ def _parse_turns(body: ContentRequest) -> list[ChatTurn]:
             role = "assistant" if content.role == "model" else "user"
             turns.append(ChatTurn(role, text, pictures))
     return turns
+
+
+def _is_sound(data: Any) -> bool:
+    if not isinstance(data, dict):
+        return False
+    # JSON of protocol buffers may name fields either way, and the SDK does.
+    return str(data.get("mimeType") or data.get("mime_type")).startswith("audio/")
+
+
+def _hear_sounds(body: ContentRequest) -> list[HeardRecording]:
+    """Hear the sounds of a conversation, which the simulated model transcribes."""
+    parts = [part for content in body.contents for part in content.parts if isinstance(part, dict)]
+    heard: list[HeardRecording] = []
+    for data in (part["inlineData"] for part in parts if _is_sound(part.get("inlineData"))):
+        try:
+            # Either alphabet of base64 is valid there.
+            encoded = str(data["data"]).replace("-", "+").replace("_", "/")
+            recording = hear_recording(base64.b64decode(encoded, validate=True))
+        except (KeyError, ValueError):
+            recording = None
+        if recording is None:
+            raise refuse(400, "Unable to process input audio.")
+        heard.append(recording)
+    return heard
+
+
+def _write_transcript(heard: HeardRecording, *, wants_json: bool) -> str:
+    if not wants_json:
+        return heard.text
+    segments = [asdict(part) for part in heard.sentences]
+    return json.dumps({"language": heard.language, "segments": segments}, ensure_ascii=False)
 
 
 def _join_result(result: JsonObject) -> str:
@@ -357,7 +397,7 @@ async def _generate_answer(
     request: Request, model: str
 ) -> tuple[SimulatedReply, list[JsonObject], dict[str, str]]:
     """Generate the answer to a request; return it, its parts and the headers of its response."""
-    body = await read_body(request, ContentRequest, _refuse_body)
+    body = await read_body(request, ContentRequest, refuse_body)
     config = body.config
     schema = config.response_json_schema or config.response_schema
     wants_json = config.response_mime_type == "application/json"
@@ -367,16 +407,24 @@ async def _generate_answer(
     if tier not in SERVICE_TIERS:
         raise refuse(400, f"Invalid value at 'service_tier': {tier!r}.")
     _check_signatures(body)
-    reply = generate_reply(
-        _parse_turns(body),
-        schema=_lower_types(schema),
-        want_json=wants_json,
-        max_tokens=config.max_output_tokens,
-        reasoning_tokens=_count_thoughts(config.thinking_config, MODELS[model]),
-        offer=_make_offer(body),
-        stop=config.stop_sequences or (),
-        picture_tokens=PICTURE_TOKENS,
-    )
+    turns, thoughts = _parse_turns(body), _count_thoughts(config.thinking_config, MODELS[model])
+    heard = _hear_sounds(body)
+    if heard:
+        sounds = sum(round(sound.seconds * SOUND_TOKENS_PER_SECOND) for sound in heard)
+        prompt_tokens = count_prompt_tokens(turns) + sounds
+        text = _write_transcript(heard[-1], wants_json=wants_json)
+        reply = limit_reply(text, prompt_tokens, thoughts, config.max_output_tokens)
+    else:
+        reply = generate_reply(
+            turns,
+            schema=_lower_types(schema),
+            want_json=wants_json,
+            max_tokens=config.max_output_tokens,
+            reasoning_tokens=thoughts,
+            offer=_make_offer(body),
+            stop=config.stop_sequences or (),
+            count_picture=lambda _: PICTURE_TOKENS,
+        )
     mark_billed(request)
     shows_thoughts = bool(config.thinking_config and config.thinking_config.include_thoughts)
     parts = _build_parts(reply, get_request_digest(request), shows_thoughts=shows_thoughts)
@@ -399,7 +447,9 @@ def _build_parts(reply: SimulatedReply, digest: str, *, shows_thoughts: bool) ->
 
 def _count_thoughts(config: ThinkingConfig | None, traits: ModelTraits) -> int:
     """Count the tokens of the thoughts that a request allows."""
-    budget, level = (None, None) if config is None else (config.budget, config.level)
+    budget, level = None, None
+    if config is not None:
+        budget, level = config.thinking_budget, config.thinking_level
     if budget is not None and level is not None:
         raise refuse(400, "thinking_budget and thinking_level cannot be set together.")
     if level is not None and str(level).lower() not in traits.levels:
@@ -416,20 +466,18 @@ def _count_thoughts(config: ThinkingConfig | None, traits: ModelTraits) -> int:
 
 async def _generate_content(request: Request, model: str) -> Response:
     reply, parts, headers = await _generate_answer(request, model)
-    finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
-    return JSONResponse(_build_chunk(request, model, reply, parts, finish), headers=headers)
+    return JSONResponse(_build_chunk(request, model, reply, parts), headers=headers)
 
 
 async def _stream_content(request: Request, model: str) -> Response:
     reply, parts, headers = await _generate_answer(request, model)
-    finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
     steps = [
         {**part, "text": piece} if "text" in part else part
         for part in parts
         for piece in list(iter_pieces(part.get("text", ""))) or [""]
     ]
     chunks = [
-        _build_chunk(request, model, reply, [step], finish if place == len(steps) else None)
+        _build_chunk(request, model, reply, [step], is_last=place == len(steps))
         for place, step in enumerate(steps, start=1)
     ]
     if request.query_params.get("alt") != "sse":
@@ -443,24 +491,31 @@ async def _stream_content(request: Request, model: str) -> Response:
 
 
 async def _embed_content(request: Request) -> Response:
-    body = await read_body(request, ContentEmbedBody, _refuse_body)
+    body = await read_body(request, ContentEmbedBody, refuse_body)
     mark_billed(request)
-    return JSONResponse({"embedding": _embed(body)})
+    return JSONResponse({"embedding": embed_content(body.content, body.output_dimensionality)})
 
 
 async def _embed_contents(request: Request) -> Response:
-    body = await read_body(request, EmbedBatchRequest, _refuse_body)
+    body = await read_body(request, EmbedBatchRequest, refuse_body)
     mark_billed(request)
-    return JSONResponse({"embeddings": [_embed(each) for each in body.requests]})
+    vectors = [embed_content(each.content, each.output_dimensionality) for each in body.requests]
+    return JSONResponse({"embeddings": vectors})
 
 
-def _embed(body: ContentEmbedBody) -> JsonObject:
-    text = _join_parts(body.content.parts)
-    return {"values": embed_text(text, body.output_dimensionality or EMBEDDING_DIMENSIONS)}
+def embed_content(content: Content, dimensions: int | None) -> JsonObject:
+    """Embed the text of a message."""
+    text = _join_parts(content.parts)
+    return {"values": embed_text(text, dimensions or EMBEDDING_DIMENSIONS)}
+
+
+def count_words(content: Content) -> int:
+    """Count the tokens of the text of a message."""
+    return count_tokens(_join_parts(content.parts))
 
 
 async def _count_content_tokens(request: Request, _model_name: str) -> Response:
-    body = await read_body(request, ContentRequest, _refuse_body)
+    body = await read_body(request, ContentRequest, refuse_body)
     return JSONResponse({"totalTokens": count_prompt_tokens(_parse_turns(body))})
 
 
@@ -469,15 +524,22 @@ def _build_chunk(
     model: str,
     reply: SimulatedReply,
     parts: list[JsonObject],
-    finish: str | None,
+    *,
+    is_last: bool = True,
 ) -> JsonObject:
     candidate: JsonObject = {"content": {"role": "model", "parts": parts}, "index": 0}
-    if finish is not None:
-        candidate["finishReason"] = finish
+    if is_last:
+        candidate["finishReason"] = "MAX_TOKENS" if reply.finish == "length" else "STOP"
+    modalities = {"TEXT": reply.prompt_tokens - reply.picture_tokens, "IMAGE": reply.picture_tokens}
     return {
         "candidates": [candidate],
         "usageMetadata": {
             "promptTokenCount": reply.prompt_tokens,
+            "promptTokensDetails": [
+                {"modality": modality, "tokenCount": tokens}
+                for modality, tokens in modalities.items()
+                if tokens
+            ],
             "candidatesTokenCount": reply.completion_tokens - reply.reasoning_tokens,
             "thoughtsTokenCount": reply.reasoning_tokens,
             "totalTokenCount": reply.prompt_tokens + reply.completion_tokens,

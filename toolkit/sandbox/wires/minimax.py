@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -10,27 +11,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
-from toolkit.sandbox.audio.recordings import Recording, measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
-from toolkit.sandbox.chat_tools import (
-    ChatTool,
-    NamedChoice,
-    build_calls,
-    make_offer,
-    split_calls,
-)
+from toolkit.sandbox.audio.transcripts import Recording, measure_recording
+from toolkit.sandbox.chat_tools import ChatTool, NamedChoice, build_calls, make_offer, split_calls
 from toolkit.sandbox.event_streams import format_event
-from toolkit.sandbox.forms import NotFormError, read_form
 from toolkit.sandbox.json_http import (
-    BodyFault,
     JsonObject,
     RefusalError,
     RequestBody,
     build_checked_routes,
     get_bearer_key,
     read_body,
+    read_form,
+    refuse_first_fault,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
+from toolkit.sandbox.pictures.sight import count_patches
 from toolkit.sandbox.state import EPOCH, SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     ChatMessage,
@@ -42,10 +37,11 @@ from toolkit.sandbox.text.chat import (
     parse_turns,
 )
 from toolkit.sandbox.text.vectors import embed_text
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
 
 MODEL_SUFFIX = "-sandbox"
 CHAT_MODELS = ("MiniMax-M3", "MiniMax-M2.7", "MiniMax-M2.5")
-PICTURE_TOKENS = 1_024
+_count_picture = partial(count_patches, patch=32, longest=2_048, most=1_024)
 EMBEDDING_MODELS, EMBEDDING_DIMENSIONS = ("embo-01",), 1_536
 STRICT_MODEL_PREFIX = "MiniMax-M2"  # these models refuse a temperature of 0, or above 1
 SPEECH_MODELS = tuple(
@@ -62,7 +58,7 @@ VOICES = {
 
 
 class MiniMaxMessage(ChatMessage):
-    """A message of a conversation."""
+    """A message of a conversation in the body of a request for text."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | list[Any] | None = None
@@ -80,7 +76,6 @@ class MiniMaxChatRequest(RequestBody, extra="ignore"):
     model: str
     messages: list[MiniMaxMessage] = Field(min_length=1)
     stream: bool | None = None
-    stream_options: JsonObject | None = None
     max_tokens: int | None = Field(None, ge=1, le=1_000_000)
     max_completion_tokens: int | None = Field(None, ge=1, le=1_000_000)
     temperature: float | None = Field(None, ge=0, le=2)
@@ -89,7 +84,6 @@ class MiniMaxChatRequest(RequestBody, extra="ignore"):
     thinking: JsonObject | None = None
     tools: list[ChatTool] | None = None
     tool_choice: Literal["auto", "none", "required"] | NamedChoice | None = None
-    mask_sensitive_info: bool | None = None
 
 
 class MiniMaxEmbedRequest(RequestBody, extra="ignore"):
@@ -118,12 +112,6 @@ class AudioSetting(RequestBody, extra="ignore"):
     channels: Literal[1, 2] | None = Field(None, alias="channel")
 
 
-class SpeechStreamOptions(RequestBody, extra="ignore"):
-    """Options of streamed speech."""
-
-    exclude_aggregated_audio: bool | None = None
-
-
 class MiniMaxSpeechRequest(RequestBody, extra="ignore"):
     """The body of a request for speech.
 
@@ -133,14 +121,9 @@ class MiniMaxSpeechRequest(RequestBody, extra="ignore"):
 
     model: str
     text: str = Field(pattern=r"\S", max_length=9_999)
-    stream: bool | None = None
-    stream_options: SpeechStreamOptions | None = None
     output_format: Literal["hex"] | None = None
     voice_setting: VoiceSetting
     audio_setting: AudioSetting | None = None
-    language_boost: str | None = None
-    subtitle_enable: bool | None = None
-    pronunciation_dict: JsonObject | None = None
 
 
 class VoiceCloneRequest(RequestBody, extra="ignore"):
@@ -150,11 +133,6 @@ class VoiceCloneRequest(RequestBody, extra="ignore"):
     voice_id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{6,254}[A-Za-z0-9]$")
     text: str | None = Field(None, max_length=1000)
     model: str | None = None
-    need_noise_reduction: bool | None = None
-    need_volume_normalization: bool | None = None
-    clone_prompt: JsonObject | None = None
-    accuracy: float | None = None
-    language_boost: str | None = None
 
 
 class VoiceListRequest(RequestBody, extra="ignore"):
@@ -207,7 +185,7 @@ class _MiniMaxWire:
             max_tokens=limit,
             reasoning_tokens=18 if thinks else 0,
             offer=offer,
-            picture_tokens=PICTURE_TOKENS,
+            count_picture=_count_picture,
         )
         mark_billed(request)
         head = _build_head(get_request_digest(request), model)
@@ -236,10 +214,7 @@ class _MiniMaxWire:
         audio, length_ms = await run_in_threadpool(synthesize_speech, body.text, voicing)
         mark_billed(request)
         trace = get_request_digest(request)[:32]
-        answer = _build_speech_answer(body.text, voicing, audio, length_ms, trace)
-        if body.stream:
-            return StreamingResponse(_stream_speech(body, answer), media_type="text/event-stream")
-        return JSONResponse(answer)
+        return JSONResponse(_build_speech_answer(body.text, voicing, audio, length_ms, trace))
 
     def _parse_voice_settings(self, body: MiniMaxSpeechRequest) -> VoiceSettings:
         voice, audio = body.voice_setting, body.audio_setting or AudioSetting()
@@ -253,10 +228,7 @@ class _MiniMaxWire:
         return voicing
 
     async def upload_file(self, request: Request) -> Response:
-        try:
-            form = await read_form(request)
-        except NotFormError:
-            raise _refuse_params("the body is not multipart") from None
+        form = await read_form(request, lambda: _refuse_params("the body is not multipart"))
         purpose = form.fields.get("purpose")
         if purpose not in ("voice_clone", "prompt_audio"):
             raise _refuse_params("purpose must be voice_clone or prompt_audio")
@@ -347,10 +319,7 @@ def _refuse_params(message: str) -> MiniMaxRefusalError:
     return MiniMaxRefusalError(2013, f"invalid params, {message}")
 
 
-def _refuse_body(faults: list[BodyFault]) -> RefusalError:
-    if not faults:
-        return _refuse_params("the body is not a JSON object")
-    return _refuse_params(str(faults[0]))
+_refuse_body = refuse_first_fault(_refuse_params, "the body is not a JSON object")
 
 
 def _resolve_model(model: str, models: tuple[str, ...]) -> str:
@@ -450,15 +419,3 @@ def _build_speech_answer(
     }
     data = {"audio": audio.hex(), "status": 2, "ced": ""}
     return {"data": data, "extra_info": info, "trace_id": trace, "base_resp": _SUCCESS}
-
-
-async def _stream_speech(body: MiniMaxSpeechRequest, answer: JsonObject) -> AsyncIterator[str]:
-    step = 32_768
-    audio = answer["data"]["audio"]
-    for start in range(0, len(audio), step):
-        part = {"audio": audio[start : start + step], "status": 1, "ced": ""}
-        yield format_event({"data": part, "trace_id": answer["trace_id"], "base_resp": _SUCCESS})
-    # The last event repeats the whole recording unless the caller opts out.
-    if body.stream_options is not None and body.stream_options.exclude_aggregated_audio:
-        answer = {**answer, "data": {**answer["data"], "audio": ""}}
-    yield format_event(answer)

@@ -1,8 +1,9 @@
-"""The `openai` wire: chat completions, embeddings, models, as strict as the vendor's own."""
+"""The `openai` wire: chat, embeddings, transcripts, models, as strict as the vendor's own."""
 
-import base64
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -10,25 +11,24 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
+from toolkit.sandbox.audio.transcripts import HeardRecording, hear_recording
 from toolkit.sandbox.chat_tools import ChatTool, NamedChoice, build_calls, make_offer
 from toolkit.sandbox.event_streams import StreamOptions, stream_completion
 from toolkit.sandbox.json_http import (
+    B,
     BodyFault,
     JsonObject,
+    NotJsonError,
     RefusalError,
     RequestBody,
     build_checked_routes,
     get_bearer_key,
-    read_body,
+    parse_body,
+    read_form,
+    read_json_object,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
-from toolkit.sandbox.state import (
-    EPOCH,
-    SandboxState,
-    get_project_tier,
-    get_request_digest,
-    mark_billed,
-)
+from toolkit.sandbox.pictures.sight import count_patches
+from toolkit.sandbox.state import EPOCH, SandboxState, get_effects, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     ChatMessage,
     SimulatedReply,
@@ -36,13 +36,13 @@ from toolkit.sandbox.text.chat import (
     generate_reply,
     parse_turns,
 )
-from toolkit.sandbox.text.vectors import embed_text, pack_vector
-from toolkit.sandbox.vendor_paths import CompatibleVendor
+from toolkit.sandbox.text.vectors import embed_text, spell_vector
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS, CompatibleVendor
 from toolkit.sandbox.wires.openai_prompt_cache import LEADING_FIELDS, CacheUse, PromptCache
 
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
-PICTURE_TOKENS = 1_105
+_count_picture = partial(count_patches, patch=32, longest=2_048, most=2_500, factor=1.2)
 # By model, whether its generation refuses max_tokens and a chosen temperature.
 MODELS = {
     "gpt-6-luna": True,
@@ -55,6 +55,7 @@ MODELS = {
     "gpt-4o": False,
     "gpt-4o-mini": False,
 }
+ALWAYS_REASONING = frozenset(("gpt-6.1-sol",))
 # Models that write their prompts to the prompt cache, unless the request forbids it.
 CACHING_MODELS = frozenset(("gpt-6-luna", "gpt-6.1-terra", "gpt-6.1-sol", "gpt-5.6-luna"))
 # The tier that serves a request, by the tier that it asks for; None is the project's.
@@ -70,6 +71,12 @@ SERVICE_TIERS: Mapping[str, str | None] = {
 
 # The length of their vectors, by model.
 EMBEDDING_MODELS = {"text-embedding-3-small": 1_536, "text-embedding-3-large": 3_072}
+OTHER_DIMENSIONS = 1_024  # of the models of other vendors
+# Whether their answers may have times, by model.
+TRANSCRIBERS = {"whisper-1": True, "gpt-transcribe": False}
+MAX_AUDIO_BYTES = 25_000_000
+_TRANSCRIPT_FORMATS = {True: ("json", "verbose_json"), False: ("json",)}
+_TRANSCRIPT_FIELDS = frozenset(("model", "response_format", "language", "prompt", "temperature"))
 MAX_EMBEDDED_TEXTS, MAX_EMBEDDED_TOKENS = 2_048, 300_000
 
 
@@ -170,6 +177,12 @@ def refuse(
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
+    vendor = CompatibleVendor("openai-api", SANDBOX_KEYS["OPENAI_API_KEY"], ())
+    return build_original_routes(state, vendor)
+
+
+def build_original_routes(state: SandboxState, vendor: CompatibleVendor) -> list[BaseRoute]:
+    """Build the routes of a vendor that serves OpenAI's own models."""
     cache = state.get_records(PromptCache)
 
     def use_cache(model: str, body: ChatRequest) -> CacheUse:
@@ -183,41 +196,62 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
             raise refuse(400, message, "prompt_cache_options", "unsupported_parameter")
         return CacheUse()
 
-    return _build_wire_routes("/v1", SANDBOX_KEYS["OPENAI_API_KEY"], MODELS, use_cache)
+    return _build_wire_routes(vendor, MODELS, EMBEDDING_MODELS, use_cache)
 
 
 def build_compatible_routes(vendor: CompatibleVendor) -> list[BaseRoute]:
     """Build the routes of another vendor that speaks this wire; its models accept every field."""
     served = dict.fromkeys(vendor.models, False)
-    return _build_wire_routes(vendor.base_path, vendor.key, served, lambda _model, _body: None)
+    lengths = dict.fromkeys(vendor.embeddings, OTHER_DIMENSIONS)
+    return _build_wire_routes(vendor, served, lengths, lambda _model, _body: None)
 
 
 def _build_wire_routes(
-    base_path: str, key: str, served: Mapping[str, bool], use_cache: UseCache
+    vendor: CompatibleVendor,
+    served: Mapping[str, bool],
+    lengths: Mapping[str, int],
+    use_cache: UseCache,
 ) -> list[BaseRoute]:
     def check_key(request: Request) -> None:
-        bearer_key = get_bearer_key(request)
+        if not vendor.key:
+            return
+        bearer_key = get_bearer_key(request) or request.headers.get(vendor.key_header)
         if bearer_key is None:
             raise refuse(401, "No API key was given; send it as `Authorization: Bearer <key>`.")
-        if bearer_key != key:
+        if bearer_key != vendor.key:
             raise refuse(401, "The API key given is not correct.", code="invalid_api_key")
 
     async def list_models(_request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [_describe_model(name) for name in served]})
-
-    async def get_model(request: Request) -> Response:
-        return JSONResponse(_describe_model(_resolve_model(request.path_params["model"], served)))
+        rows = [_describe_model(name) for name in served]
+        if not vendor.key:  # a local server lists all of its models
+            rows += [_describe_model(name) | {"capabilities": ["embedding"]} for name in lengths]
+        return JSONResponse({"object": "list", "data": rows})
 
     async def complete_chat(request: Request) -> Response:
-        return await _complete_chat(request, served, use_cache)
+        body = await _read_dialect(request, ChatRequest, vendor)
+        if vendor.reasoning_member:
+            _check_reasoning(body.messages, vendor.reasoning_member)
+        if vendor.names.get("stream_options") == "":
+            body.stream_options = StreamOptions(include_usage=True)
+        host = {vendor.upstream: "Sandbox"} if vendor.upstream else {}
+        return await _complete_chat(request, body, served, use_cache, host)
+
+    async def embed_texts(request: Request) -> Response:
+        body = await _read_dialect(request, EmbeddingRequest, vendor)
+        return await _embed_texts(request, body, lengths)
+
+    async def transcribe_audio(request: Request) -> Response:
+        is_own = served is MODELS
+        known = TRANSCRIBERS if is_own else dict.fromkeys(vendor.transcribers, True)
+        return await _transcribe_audio(request, known)
 
     return build_checked_routes(
         check_key,
         (
-            ("GET", f"{base_path}/models", list_models),
-            ("GET", f"{base_path}/models/{{model:path}}", get_model),
-            ("POST", f"{base_path}/chat/completions", complete_chat),
-            ("POST", f"{base_path}/embeddings", _embed_texts),
+            ("GET", f"{vendor.base_path}/models", list_models),
+            ("POST", f"{vendor.base_path}/chat/completions", complete_chat),
+            ("POST", f"{vendor.base_path}/embeddings", embed_texts),
+            ("POST", f"{vendor.base_path}/audio/transcriptions", transcribe_audio),
         ),
     )
 
@@ -226,7 +260,7 @@ def _describe_model(name: str) -> JsonObject:
     return {"id": name + MODEL_SUFFIX, "object": "model", "created": EPOCH, "owned_by": "sandbox"}
 
 
-def _resolve_model(name: str, served: Mapping[str, bool]) -> str:
+def _resolve_model(name: str, served: Container[str]) -> str:
     bare = name.removesuffix(MODEL_SUFFIX)
     if bare not in served:
         message = f"The model `{name}` does not exist or you do not have access to it."
@@ -234,13 +268,32 @@ def _resolve_model(name: str, served: Mapping[str, bool]) -> str:
     return bare
 
 
+async def _read_dialect(request: Request, model: type[B], vendor: CompatibleVendor) -> B:
+    """Read a body whose fields have the vendor's names."""
+    try:
+        fields = await read_json_object(request)
+    except NotJsonError:
+        raise _refuse_body([]) from None
+    renamed = {own: name for name, own in vendor.names.items() if own}
+    for name in fields:
+        if vendor.names.get(name) and name not in renamed:
+            message = f"Extra inputs are not permitted: '{name}'."
+            raise refuse(422, message, name, "extra_forbidden")
+    ignored = {name for name, own in vendor.names.items() if not own} | vendor.extra
+    kept = {renamed.get(name, name): v for name, v in fields.items() if name not in ignored}
+    return parse_body(kept, model, _refuse_body)
+
+
 async def _complete_chat(
-    request: Request, served: Mapping[str, bool], use_cache: UseCache
+    request: Request,
+    body: ChatRequest,
+    served: Mapping[str, bool],
+    use_cache: UseCache,
+    host: Mapping[str, str],
 ) -> Response:
-    body = await read_body(request, ChatRequest, _refuse_body)
     model = _resolve_model(body.model, served)
     if served[model]:
-        _check_newer_model(body)
+        _check_newer_model(body, model)
     for place, turn in enumerate(body.messages):
         if turn.content is None and turn.role != "assistant":
             fault = BodyFault(("messages", place, "content"), "missing", "Field required", None)
@@ -260,15 +313,15 @@ async def _complete_chat(
         reasoning_tokens=reasoning if served[model] else 0,
         offer=offer,
         stop=[body.stop] if isinstance(body.stop, str) else body.stop or (),
-        picture_tokens=PICTURE_TOKENS,
+        count_picture=_count_picture,
     )
     if reply.prompt_tokens > CONTEXT_TOKENS:
         message = f"This model's context is {CONTEXT_TOKENS} tokens; the messages are longer."
         raise refuse(400, message, "messages", "context_length_exceeded")
     cache = use_cache(model, body)
     mark_billed(request)
-    tier = SERVICE_TIERS[body.service_tier or "auto"] or get_project_tier(request)
-    head = _build_head(get_request_digest(request), model, tier or "default")
+    tier = SERVICE_TIERS[body.service_tier or "auto"] or get_effects(request).service_tier
+    head = {**_build_head(get_request_digest(request), model, tier or "default"), **host}
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         usage = _build_usage(reply, 1, cache) if with_usage else None
@@ -278,12 +331,11 @@ async def _complete_chat(
     return JSONResponse(_build_completion(head, reply, body.n or 1, cache))
 
 
-async def _embed_texts(request: Request) -> Response:
-    body = await read_body(request, EmbeddingRequest, _refuse_body)
-    longest = EMBEDDING_MODELS.get(body.model.removesuffix(MODEL_SUFFIX))
-    if longest is None:
-        message = f"The model `{body.model}` does not exist or you do not have access to it."
-        raise refuse(404, message, code="model_not_found")
+async def _embed_texts(
+    request: Request, body: EmbeddingRequest, lengths: Mapping[str, int]
+) -> Response:
+    model = _resolve_model(body.model, lengths)
+    longest = lengths[model]
     texts = [body.input] if isinstance(body.input, str) else body.input
     if not texts or "" in texts or len(texts) > MAX_EMBEDDED_TEXTS:
         raise refuse(400, "'$.input' is invalid.", "input")
@@ -295,16 +347,70 @@ async def _embed_texts(request: Request) -> Response:
         message = f"Requested {tokens} tokens, max {MAX_EMBEDDED_TOKENS} tokens per request."
         raise refuse(400, message, code="max_tokens_per_request")
     mark_billed(request)
-    rows = []
+    rows: list[JsonObject] = []
     for index, text in enumerate(texts):
-        vector: object = embed_text(text, body.dimensions or longest)
-        if body.encoding_format == "base64":
-            vector = base64.b64encode(pack_vector(embed_text(text, body.dimensions or longest)))
-        embedding = vector.decode() if isinstance(vector, bytes) else vector
+        vector = embed_text(text, body.dimensions or longest)
+        embedding = spell_vector(vector, in_base64=body.encoding_format == "base64")
         rows.append({"object": "embedding", "index": index, "embedding": embedding})
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    model = body.model.removesuffix(MODEL_SUFFIX) + MODEL_SUFFIX
-    return JSONResponse({"object": "list", "data": rows, "model": model, "usage": usage})
+    answer = {"object": "list", "data": rows, "model": model + MODEL_SUFFIX, "usage": usage}
+    if lengths is not EMBEDDING_MODELS:
+        answer["id"] = get_request_digest(request)[:32]  # Mistral's SDK requires it
+    return JSONResponse(answer)
+
+
+async def _transcribe_audio(request: Request, transcribers: Mapping[str, bool]) -> Response:
+    form = await read_form(request, lambda: refuse(400, "Could not parse multipart form"))
+    for name in form.fields.keys() - _TRANSCRIPT_FIELDS:
+        raise refuse(400, f"Unknown parameter: '{name}'.", name, "unknown_parameter")
+    model = form.fields.get("model", "").removesuffix(MODEL_SUFFIX)
+    if model not in transcribers:
+        raise refuse(404, f"The model `{model}` does not exist.", code="model_not_found")
+    kind = form.fields.get("response_format", "json")
+    if kind not in _TRANSCRIPT_FORMATS[transcribers[model]]:
+        message = f"response_format '{kind}' is not compatible with model '{model}'."
+        raise refuse(400, message, "response_format", "unsupported_value")
+    file = next(iter(form.files.get("file", ())), None)
+    if file is None:
+        message = "Missing required parameter: 'file'."
+        raise refuse(400, message, "file", "missing_required_parameter")
+    if len(file.data) > MAX_AUDIO_BYTES:
+        raise refuse(413, f"Maximum content size limit ({MAX_AUDIO_BYTES}) exceeded.")
+    heard = hear_recording(file.data)
+    if heard is None:
+        raise refuse(400, "Audio file might be corrupted or unsupported", "file", "invalid_value")
+    mark_billed(request)
+    answer: JsonObject = {
+        "text": heard.text,
+        "usage": {"type": "duration", "seconds": math.ceil(heard.seconds)},
+    }
+    if not transcribers[model]:
+        answer["languages"] = [{"code": heard.language}]
+    return JSONResponse(answer | (_describe_times(heard) if kind == "verbose_json" else {}))
+
+
+def _describe_times(heard: HeardRecording) -> JsonObject:
+    segments = [
+        {
+            "id": place,
+            "seek": 0,
+            "start": part.start,
+            "end": part.end,
+            "text": f" {part.text}",
+            "tokens": [],
+            "temperature": 0.0,
+            "avg_logprob": -0.1,
+            "compression_ratio": 1.2,
+            "no_speech_prob": 0.01,
+        }
+        for place, part in enumerate(heard.sentences)
+    ]
+    return {
+        "task": "transcribe",
+        "language": heard.language_name,
+        "duration": heard.seconds,
+        "segments": segments,
+    }
 
 
 def _refuse_body(faults: list[BodyFault]) -> RefusalError:
@@ -320,7 +426,17 @@ def _refuse_body(faults: list[BodyFault]) -> RefusalError:
     return refuse(400, f"Invalid '{param}': {fault.message}.", param, code)
 
 
-def _check_newer_model(body: ChatRequest) -> None:
+def _check_newer_model(body: ChatRequest, model: str) -> None:
+    if body.tools and body.reasoning_effort != "none":
+        message = (
+            f"Function tools with reasoning_effort are not supported for {model} in"
+            " /v1/chat/completions. To use function tools, use /v1/responses or set"
+            " reasoning_effort to 'none'."
+        )
+        raise refuse(400, message, "reasoning_effort")
+    if body.reasoning_effort == "none" and model in ALWAYS_REASONING:
+        message = "Unsupported value: 'reasoning_effort' does not support 'none' with this model."
+        raise refuse(400, message, "reasoning_effort", "unsupported_value")
     if body.max_tokens is not None:
         message = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
@@ -353,6 +469,15 @@ def _check_tool_answers(messages: list[OpenAIMessage]) -> None:
             raise refuse(400, text, "messages", "invalid_value")
         if message.role == "assistant":
             open_calls = {call.get("id") for call in extra.get("tool_calls") or ()}
+
+
+def _check_reasoning(messages: list[OpenAIMessage], member: str) -> None:
+    """Check that each message with calls of tools has the reasoning before them."""
+    for message in messages:
+        extra = message.model_extra or {}
+        if extra.get("tool_calls") and not isinstance(extra.get(member), str):
+            text = f"The `{member}` in the thinking mode must be passed back to the API."
+            raise refuse(400, text, code="invalid_request_error")
 
 
 def _parse_response_format(body: ChatRequest) -> tuple[JsonObject | None, bool]:
@@ -412,6 +537,8 @@ def _build_head(digest: str, model: str, tier: str) -> JsonObject:
 def _build_usage(reply: SimulatedReply, n: int, cache: CacheUse | None) -> JsonObject:
     completion = reply.completion_tokens * n
     details: JsonObject = {"cached_tokens": 0, "audio_tokens": 0}
+    if reply.picture_tokens:
+        details["image_tokens"] = reply.picture_tokens
     if cache is not None:
         details |= {"cached_tokens": cache.read_tokens, "cache_write_tokens": cache.write_tokens}
     return {

@@ -40,9 +40,6 @@ class PromptCache:
         """Read the longest cached prefix of a request, and write the prefix that it marks.
 
         Args:
-            leading: values of `LEADING_FIELDS`.
-            messages: messages of the request.
-            now_s: time of the request.
             explicit: False marks the end of the newest message, as the mode `implicit` does. True
                 leaves that to breakpoints; without any, nothing is read or written.
         """

@@ -20,21 +20,19 @@ from toolkit.sandbox.json_http import (
     list_faults,
     read_json_object,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
-from toolkit.sandbox.vendor_paths import VENDOR_PATHS
-from toolkit.sandbox.wires.runpod_gpus import GPUS, POOLS, build_catalog
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS, VENDOR_PATHS
 from toolkit.sandbox.wires.runpod_shapes import (
-    ALLOWED_ACTIONS,
     BODIES,
+    GPUS,
     LIST_KEYS,
-    STATUS_AFTER_ACTION,
+    POOLS,
     advance_status,
+    build_catalog,
     describe_endpoint,
     describe_pod,
     describe_template,
     describe_volume,
-    set_status,
 )
 
 
@@ -80,17 +78,12 @@ class _RunPodWire:
             mark_billed(request)
         return JSONResponse(item, 201)
 
-    async def get_or_change(self, kind: str, request: Request) -> Response:
+    async def get_or_delete(self, kind: str, request: Request) -> Response:
         item = self._find_item(kind, request.path_params["id"])
         if request.method == "DELETE":
             self._delete_item(kind, item["id"])
             return Response(status_code=204)
-        if request.method == "PATCH":
-            body = await _read_object(request)
-            self._check_body(kind, body, is_whole=False)
-            merged = {n: {**item[n], **body[n]} for n in ("gpu", "workers") if n in body}
-            item.update({n: v for n, v in body.items() if n != "templateId"} | merged)
-        elif kind == "pods":
+        if kind == "pods":
             advance_status(item)
         return JSONResponse(item)
 
@@ -101,47 +94,26 @@ class _RunPodWire:
             # The vendor says "and its bound template", without an exception for shared templates.
             self._items["templates"].pop(self._account.bound_templates.pop(identity, ""), None)
 
-    async def run_action(self, request: Request) -> Response:
-        pod = self._find_item("pods", request.path_params["id"])
-        body = await _read_object(request)
-        action = body.get("action")
-        if action not in ("terminate", *STATUS_AFTER_ACTION) or set(body) != {"action"}:
-            raise refuse(
-                422, f"action must be one of {', '.join(STATUS_AFTER_ACTION)} or terminate."
-            )
-        if action not in ALLOWED_ACTIONS[pod["status"]]:
-            raise refuse(409, f"{action} is not valid for a pod that is {pod['status']}.")
-        if action == "terminate":
-            self._delete_item("pods", pod["id"])
-            return Response(status_code=204)
-        return JSONResponse(set_status(pod, STATUS_AFTER_ACTION[action]))
-
     def _find_item(self, kind: str, identity: str) -> JsonObject:
         item = self._items[kind].get(identity)
         if item is None:
             raise refuse(404, f"No such resource: {identity}.")
         return item
 
-    def _check_body(self, kind: str, body: JsonObject, *, is_whole: bool = True) -> None:
+    def _check_body(self, kind: str, body: JsonObject) -> None:
         try:
             BODIES[kind].validate_python(body)
         except ValidationError as error:
-            faults = [
-                f"body.{fault}"
-                for fault in list_faults(error)
-                if is_whole or fault.kind != "missing" or fault.value is not body
-            ]
-            if faults:
-                message = "The request does not match the schema."
-                raise refuse(422, message, faults) from None
+            faults = [f"body.{fault}" for fault in list_faults(error)]
+            raise refuse(422, "The request does not match the schema.", faults) from None
         if kind == "serverless":
-            _check_endpoint(body, is_whole=is_whole)
-        if kind in ("serverless", "pods") and is_whole:
+            _check_endpoint(body)
+        if kind in ("serverless", "pods"):
             self._check_container(kind, body)
-        if kind == "pods" and is_whole:
+        if kind == "pods":
             _check_pod(body)
             self._check_mounts(body)
-        if kind == "templates" and is_whole:
+        if kind == "templates":
             self._check_free_name(body["name"])
 
     def _check_container(self, kind: str, body: JsonObject) -> None:
@@ -206,12 +178,11 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     wire = _RunPodWire(state)
     table: list[tuple[str, str, Handler]] = [
         ("GET", "/v2/catalog/gpus", wire.list_gpus),
-        ("POST", "/v2/pods/{id}/action", wire.run_action),
     ]
     for kind in LIST_KEYS:
         table += [
             ("GET POST", f"/v2/{kind}", partial(wire.list_or_create, kind)),
-            ("GET PATCH DELETE", f"/v2/{kind}/{{id}}", partial(wire.get_or_change, kind)),
+            ("GET DELETE", f"/v2/{kind}/{{id}}", partial(wire.get_or_delete, kind)),
         ]
     return build_checked_routes(_check_key, table)
 
@@ -228,9 +199,9 @@ async def _read_object(request: Request) -> JsonObject:
         raise refuse(400, "The body is not a JSON object.") from None
 
 
-def _check_endpoint(body: JsonObject, *, is_whole: bool) -> None:
+def _check_endpoint(body: JsonObject) -> None:
     gpu, workers = body.get("gpu"), body.get("workers", {})
-    if gpu is None and is_whole:
+    if gpu is None:
         raise refuse(400, "Exactly one of gpu and cpu is needed.")
     if gpu is not None and not set(gpu["pools"]) <= set(POOLS):
         raise refuse(422, f"gpu.pools must name pools of the catalogue: {', '.join(POOLS)}.")

@@ -22,8 +22,6 @@ class PictureInput(RequestBody, extra="ignore"):
     width: int = Field(1024, ge=256, le=1536)
     height: int = Field(1024, ge=256, le=1536)
     num_inference_steps: int = Field(25, ge=1)
-    guidance_scale: float | None = None
-    guidance: float | None = None
     seed: int | None = None
     num_images: int = Field(1, ge=1, le=2)
 

@@ -3,6 +3,7 @@
 import base64
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from pydantic import ValidationError
@@ -14,23 +15,18 @@ from starlette.routing import BaseRoute
 from toolkit.sandbox.chat_tools import ChatTool, NamedChoice, build_calls, make_offer
 from toolkit.sandbox.event_streams import StreamOptions, stream_completion
 from toolkit.sandbox.json_http import (
-    BodyFault,
     JsonObject,
     RefusalError,
     RequestBody,
     build_checked_routes,
     list_faults,
     read_body,
+    refuse_first_fault,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
-from toolkit.sandbox.state import (
-    EPOCH,
-    SandboxState,
-    get_price_factor,
-    get_request_digest,
-    mark_billed,
-)
+from toolkit.sandbox.pictures.sight import count_patches
+from toolkit.sandbox.state import EPOCH, SandboxState, get_effects, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import ChatMessage, generate_reply, parse_turns
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
 from toolkit.sandbox.wires.runpod import RunPodAccount
 from toolkit.sandbox.wires.runpod_images import (
     LinkedPicture,
@@ -56,7 +52,7 @@ SERVED_MODEL = "meta-llama/Llama-4-sandbox"
 # The models of the public endpoints that generate text; they reason first, unless told not to.
 PUBLIC_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
 _THINKING_TOKENS = 150
-PICTURE_TOKENS = 1_024
+_count_picture = partial(count_patches, patch=28, longest=4_096, most=1_024)
 
 
 @dataclass(slots=True)
@@ -89,8 +85,6 @@ class JobRequest(RequestBody, extra="ignore"):
     """The body of a request for a job."""
 
     input: JsonObject
-    policy: JsonObject | None = None
-    webhook: str | None = None
 
 
 class TemplateOptions(RequestBody, extra="ignore"):
@@ -110,8 +104,6 @@ class WorkerChatRequest(RequestBody, extra="ignore"):
     tools: list[ChatTool] | None = None
     tool_choice: Literal["auto", "none", "required"] | NamedChoice | None = None
     stop: str | list[str] | None = None
-    seed: int | None = None
-    top_p: float | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
 
@@ -121,10 +113,7 @@ def refuse(status: int, message: str) -> RefusalError:
     return RefusalError({"error": message}, status)
 
 
-def _refuse_body(faults: list[BodyFault]) -> RefusalError:
-    if not faults:
-        return refuse(400, "the body is not a JSON object")
-    return refuse(400, str(faults[0]))
+_refuse_body = refuse_first_fault(partial(refuse, 400), "the body is not a JSON object")
 
 
 class _RunPodJobsWire:
@@ -171,20 +160,6 @@ class _RunPodJobsWire:
         job.status, job.error, job.ended_at = "IN_QUEUE", "", None
         return JSONResponse({"id": job.id, "status": job.status})
 
-    async def get_stream(self, request: Request) -> Response:
-        """Return the streamed output of a job: nothing, as image workers send all at once."""
-        job = self._find_job(request)
-        return JSONResponse({"status": job.status, "stream": []})
-
-    async def purge_queue(self, request: Request) -> Response:
-        endpoint = request.path_params["endpoint"]
-        self._find_worker(endpoint)
-        jobs = self._queue.jobs.values()
-        waiting = [j for j in jobs if j.endpoint == endpoint and j.status == "IN_QUEUE"]
-        for job in waiting:
-            del self._queue.jobs[job.id]
-        return JSONResponse({"removed": len(waiting), "status": "completed"})
-
     async def get_health(self, request: Request) -> Response:
         endpoint = request.path_params["endpoint"]
         self._find_worker(endpoint)
@@ -225,7 +200,7 @@ class _RunPodJobsWire:
             reasoning_tokens=_THINKING_TOKENS if thinks else 0,
             offer=offer,
             stop=[body.stop] if isinstance(body.stop, str) else body.stop or (),
-            picture_tokens=PICTURE_TOKENS,
+            count_picture=_count_picture,
         )
         mark_billed(request)
         digest = get_request_digest(request)
@@ -272,7 +247,7 @@ class _RunPodJobsWire:
             submitted_by=via,
             delay_ms=(_COLD_MS if cold else _WARM_MS) + int(digest[:2], 16),
             execution_ms=_compute_execution_ms(payload),
-            price_factor=get_price_factor(request),
+            price_factor=get_effects(request).price_factor,
         )
         self._queue.jobs[job.id] = job
         mark_billed(request)
@@ -347,8 +322,6 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
             ("GET POST", f"{at}/status/{{job}}", wire.get_status),
             ("POST", f"{at}/cancel/{{job}}", wire.cancel),
             ("POST", f"{at}/retry/{{job}}", wire.retry),
-            ("GET POST", f"{at}/stream/{{job}}", wire.get_stream),
-            ("POST", f"{at}/purge-queue", wire.purge_queue),
             ("GET", f"{at}/health", wire.get_health),
             ("GET", f"{at}/openai/v1/models", wire.list_models),
             ("POST", f"{at}/openai/v1/chat/completions", wire.complete_chat),

@@ -1,17 +1,20 @@
-"""The shapes of RunPod's management wire: the fields of each kind, and its records."""
+"""The shapes of RunPod's management wire: fields of each kind, its records, and its GPUs."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Required, TypeAlias
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
 from toolkit.sandbox.json_http import JsonObject
-from toolkit.sandbox.wires.runpod_gpus import DataCenter
 
 CREATED_AT = "2026-11-20T00:00:00Z"
 _STRICT = ConfigDict(strict=True, extra="forbid")
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
+DataCenter: TypeAlias = Literal[
+    "EU-RO-1", "EU-CZ-1", "EU-NL-1", "US-KS-2", "US-GA-1", "US-TX-3", "CA-MTL-1"
+]
 
 
 @with_config(_STRICT)
@@ -155,17 +158,13 @@ LIST_KEYS = {
     "network-volumes": "networkVolumes",
     "pods": "pods",
 }
-# The actions that a pod allows by its status, and the status after each.
-ALLOWED_ACTIONS: dict[str, tuple[str, ...]] = {
+# The actions that a pod allows by its status.
+_ALLOWED_ACTIONS: dict[str, tuple[str, ...]] = {
     "PROVISIONING": ("stop", "terminate"),
     "STARTING": ("stop", "terminate"),
     "RUNNING": ("stop", "restart", "terminate"),
-    "EXITED": ("start", "terminate"),
-    "ERROR": ("start", "terminate"),
-    "TERMINATED": (),
 }
-STATUS_AFTER_ACTION = {"start": "STARTING", "stop": "EXITED", "restart": "STARTING"}
-NEXT_STATUS = {"PROVISIONING": "STARTING", "STARTING": "RUNNING"}
+_NEXT_STATUS = {"PROVISIONING": "STARTING", "STARTING": "RUNNING"}
 _CONTAINER_DEFAULTS = {
     "image": "",
     "args": "",
@@ -226,12 +225,12 @@ def describe_pod(
         pod["gpu"] = {"count": 1, **body["gpu"]}
     else:
         pod["cpu"] = {"memory": 4 * int(body["cpu"].get("vcpuCount", 2)), **body["cpu"]}
-    return set_status(pod, "PROVISIONING")
+    return _set_status(pod, "PROVISIONING")
 
 
-def set_status(pod: JsonObject, status: str) -> JsonObject:
+def _set_status(pod: JsonObject, status: str) -> JsonObject:
     """Set a pod's status, and the actions that it allows."""
-    pod |= {"status": status, "actions": list(ALLOWED_ACTIONS[status])}
+    pod |= {"status": status, "actions": list(_ALLOWED_ACTIONS[status])}
     pod["startedAt"] = CREATED_AT if status == "RUNNING" else None
     pod["runtime"] = {"uptime": 1, "gpus": [], "ports": []} if status == "RUNNING" else None
     return pod
@@ -240,7 +239,7 @@ def set_status(pod: JsonObject, status: str) -> JsonObject:
 def advance_status(pod: JsonObject) -> JsonObject:
     """Advance a starting pod by one step, as each request for it does."""
     status = pod["status"]
-    return set_status(pod, NEXT_STATUS[status]) if status in NEXT_STATUS else pod
+    return _set_status(pod, _NEXT_STATUS[status]) if status in _NEXT_STATUS else pod
 
 
 def describe_template(identity: str, body: JsonObject) -> JsonObject:
@@ -272,3 +271,49 @@ def _merge_container(body: JsonObject, template: JsonObject) -> JsonObject:
     ]
     env = {**(template.get("env") or {}), **(body.get("env") or {})}
     return {**_CONTAINER_DEFAULTS, **settings[0], **settings[1], "env": env}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedGpu:
+    """A kind of GPU, as the vendor names it; example prices, in US dollars per hour."""
+
+    id: str
+    pool: str
+    memory: int
+    secure: float
+    community: float
+    serverless: float
+
+
+# Serverless prices follow the older documents' dollars per second, times 3600.
+GPUS = (
+    SimulatedGpu("NVIDIA RTX A4000", "AMPERE_16", 16, 0.25, 0.17, 0.576),
+    SimulatedGpu("NVIDIA RTX A5000", "AMPERE_24", 24, 0.27, 0.16, 0.684),
+    SimulatedGpu("NVIDIA GeForce RTX 3090", "AMPERE_24", 24, 0.46, 0.22, 0.684),
+    SimulatedGpu("NVIDIA GeForce RTX 4090", "ADA_24", 24, 0.69, 0.34, 1.116),
+    SimulatedGpu("NVIDIA A40", "AMPERE_48", 48, 0.40, 0.35, 1.224),
+    SimulatedGpu("NVIDIA RTX A6000", "AMPERE_48", 48, 0.49, 0.33, 1.224),
+    SimulatedGpu("NVIDIA L40S", "ADA_48_PRO", 48, 0.86, 0.79, 1.908),
+    SimulatedGpu("NVIDIA A100 80GB PCIe", "AMPERE_80", 80, 1.64, 1.19, 2.736),
+    SimulatedGpu("NVIDIA H100 80GB HBM3", "ADA_80_PRO", 80, 2.99, 2.69, 4.176),
+    SimulatedGpu("NVIDIA H200", "HOPPER_141", 141, 3.99, 3.59, 5.58),
+)
+POOLS = tuple(dict.fromkeys(gpu.pool for gpu in GPUS))
+
+
+def build_catalog() -> list[dict[str, Any]]:
+    """Build the catalogue as the wire shows it."""
+    return [
+        {
+            "id": gpu.id,
+            "name": gpu.id.removeprefix("NVIDIA ").removeprefix("GeForce "),
+            "pool": gpu.pool,
+            "manufacturer": "NVIDIA",
+            "memory": gpu.memory,
+            "secure": True,
+            "community": True,
+            "maxCount": {"secure": 8, "community": 4},
+            "price": {name: getattr(gpu, name) for name in ("secure", "community", "serverless")},
+        }
+        for gpu in GPUS
+    ]

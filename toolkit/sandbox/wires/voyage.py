@@ -1,6 +1,6 @@
 """The `voyage` wire: embeddings and rerank."""
 
-import base64
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
@@ -9,18 +9,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from toolkit.sandbox.json_http import (
-    BodyFault,
     JsonObject,
     RefusalError,
     RequestBody,
     build_checked_routes,
     get_bearer_key,
     read_body,
+    refuse_first_fault,
 )
-from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, mark_billed
 from toolkit.sandbox.text.chat import count_tokens
-from toolkit.sandbox.text.vectors import embed_text, pack_vector, rank_documents
+from toolkit.sandbox.text.vectors import embed_text, rank_documents, spell_vector
+from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
 
 EMBEDDING_MODELS = ("voyage-3.5", "voyage-3.5-lite")
 RERANK_MODELS = ("rerank-2.5", "rerank-2.5-lite")
@@ -54,6 +54,9 @@ def refuse(status: int, message: str) -> RefusalError:
     return RefusalError({"detail": message}, status)
 
 
+_refuse_body = refuse_first_fault(partial(refuse, 400), "The request body is not valid JSON.")
+
+
 def build_routes(_: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     return build_checked_routes(
@@ -77,8 +80,7 @@ async def _embed_texts(request: Request) -> Response:
     rows: list[JsonObject] = []
     for index, text in enumerate(texts):
         vector = embed_text(text, body.output_dimension or 1024)
-        packed = base64.b64encode(pack_vector(vector)).decode()
-        embedding = packed if body.encoding_format == "base64" else vector
+        embedding = spell_vector(vector, in_base64=body.encoding_format == "base64")
         rows.append({"object": "embedding", "index": index, "embedding": embedding})
     usage = {"total_tokens": sum(map(count_tokens, texts))}
     return JSONResponse({"object": "list", "data": rows, "model": body.model, "usage": usage})
@@ -98,9 +100,3 @@ async def _rerank_documents(request: Request) -> Response:
 def _check_model(name: str, known: tuple[str, ...]) -> None:
     if name not in known:
         raise refuse(400, f"Model {name} is not supported.")
-
-
-def _refuse_body(faults: list[BodyFault]) -> RefusalError:
-    if not faults:
-        return refuse(400, "The request body is not valid JSON.")
-    return refuse(400, str(faults[0]))

@@ -2,7 +2,7 @@
 
 import re
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from toolkit.contract.errors import ErrorCode, RequestError
 
@@ -15,12 +15,18 @@ async def read_bytes(request: Request, limit: int) -> bytes:
         ClientDisconnect: if the caller leaves before its end.
     """
     read_declared_size(request, limit)
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
+    parts: list[bytes] = []
+    size, is_whole = 0, False
+    while not is_whole:
+        message = await request.receive()
+        if message["type"] != "http.request":
+            raise ClientDisconnect
+        is_whole = not message.get("more_body", False)
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
-    return bytes(body)
+    return b"".join(parts)
 
 
 def read_declared_size(request: Request, limit: int) -> int:

@@ -35,7 +35,7 @@ class DownloadReader:
     async def respond(
         self, request: Request, context: RequestContext, artifact: Artifact
     ) -> Response:
-        """Answer with the bytes of an artifact, a range of them, or a redirect to them.
+        """Answer with an artifact's bytes, a range of them (416 if it is empty), or a redirect.
 
         Raises:
             ServiceError: `RATE_LIMITED`, `UNAVAILABLE`.
@@ -86,6 +86,8 @@ class DownloadReader:
 
 def parse_byte_range(header: str | None, size: int) -> tuple[int, int] | None:
     """Parse the only range of a `Range` header to start and end; None means all bytes.
+
+    A range outside the bytes has a start that is not below its end.
 
     >>> parse_byte_range("bytes=-3", 10)
     (7, 10)

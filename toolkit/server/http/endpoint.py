@@ -1,6 +1,7 @@
 """Operations over HTTP: a request is read, carried out and answered by the table."""
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.engine import Engine
 from toolkit.server.calls import ANONYMOUS, ApiCall
-from toolkit.server.handlers import dispatch, hold
+from toolkit.server.handlers import accept, dispatch, hold
 from toolkit.server.http.body import check_media_type, read_bytes
 from toolkit.server.http.downloads import DownloadReader
 from toolkit.server.http.events import respond_events
@@ -51,7 +52,7 @@ class OperationResponder:
         )
 
     async def respond(self, operation: ApiOperation[Any, Any], request: Request) -> Response:
-        """Answer one request.
+        """Answer one HTTP request for an operation: check the caller, read the body, carry it out.
 
         Raises:
             RequestError: if the request is rejected.
@@ -61,7 +62,7 @@ class OperationResponder:
         call = await admit(
             ApiCall(operation, self._engine, ANONYMOUS, None, request.state.match.id, address),
             read_bearer(request) if operation.scope is not None else "",
-            request.query_params.multi_items(),
+            request.query_params.multi_items() if request.scope["query_string"] else (),
             partial(setattr, request.state, "caller"),
         )
         key = read_idempotency_key(request.headers) if operation.method == "POST" else None
@@ -76,7 +77,10 @@ class OperationResponder:
     async def _receive_body(
         self, request: Request, operation: ApiOperation[Any, Any], *, is_compared: bool
     ) -> bytes:
-        """Receive the body, as it was sent, if it is needed, even if only to compare requests."""
+        """Receive the body as it was sent; empty if nothing needs it, `{}` if it was left out.
+
+        It is needed as input, or to compare requests with one idempotency key.
+        """
         if operation.body is None and not is_compared:
             return b""
         if operation.body is not None and not operation.may_omit_body:
@@ -91,7 +95,7 @@ class OperationResponder:
     async def _answer_once(
         self, request: Request, call: ApiCall[Any], body: Content, key: str | None
     ) -> Response:
-        """Answer a request, once for each of its idempotency keys."""
+        """Answer a request; with an idempotency key, a repetition gets the first answer again."""
         answer = partial(self._answer, request, body)
         if key is None:
             return await answer(call)
@@ -122,22 +126,21 @@ class OperationResponder:
 
     async def _answer_work(self, request: Request, call: ApiCall[Any], body: Content) -> Response:
         """Answer with work, accepted or read: at once, or held as `Prefer: wait` asks for it."""
-        accepted: Any = None
-        is_new, account_id = call.operation.method == "POST", call.context.account_id
-        preferred = read_preferences(request)
-        if is_new:
+        account_id, preferred = call.context.account_id, read_preferences(request)
+        seconds = parse_wait_s(preferred.get("wait", ""))
+        applied = [] if seconds is None else [f"wait={seconds}"]
+        begin: Callable[[ApiCall[Any]], Awaitable[Any]] = dispatch if seconds is None else accept
+        if call.operation.method == "POST":
             if "stream" in preferred:
+                applied.append("stream")
                 call = replace(call, context=replace(call.context, watches_text=True))
             self._accepting.check(account_id)
             with self._accepting.hold(account_id):
-                accepted = await dispatch(await self._take_input(request, call, body))
-        seconds = parse_wait_s(preferred.get("wait", ""))
-        applied = ["stream"] if call.context.watches_text else []
-        if seconds is not None:
-            applied.insert(0, f"wait={seconds}")
-            work = await hold(call, accepted.id if is_new else call.id, seconds)
+                work = await begin(await self._take_input(request, call, body))
         else:
-            work = accepted or await dispatch(call)
+            work = call.id if seconds is not None else await dispatch(call)
+        if seconds is not None:
+            work = await hold(call, work, seconds)
         headers = {"Preference-Applied": ", ".join(applied)} if applied else {}
         return render_resource(work, call.operation.status, headers)
 

@@ -67,7 +67,7 @@ async def _stream_events(
 
 def _format_delta(delta: TextDelta) -> str:
     data = delta.model_dump_json(exclude_none=True).translate(_LINE_ENDS)
-    return f"event: delta\ndata: {data}\n\n"
+    return f"event: {delta.event_type}\ndata: {data}\n\n"
 
 
 def _format_event(event: Event) -> str:
@@ -76,7 +76,11 @@ def _format_event(event: Event) -> str:
 
 
 def _read_last_event_id(request: Request) -> int:
-    """Read the number of the event after which a broken stream continues."""
+    """Read the number of the event after which a broken stream continues; 0 without the header.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` if it is no number.
+    """
     header = request.headers.get("last-event-id", "0")
     if not re.fullmatch(r"\d{1,15}", header, re.A):
         raise RequestError(

@@ -24,7 +24,7 @@ _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
 
 
 class IdempotentResponder:
-    """Answers the request of a key once, and then repeats that answer."""
+    """Answers the first request with an idempotency key, and later repeats that answer."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -98,7 +98,7 @@ def read_idempotency_key(headers: Headers) -> str | None:
 
 
 async def _compute_fingerprint(request: Request, body: Content) -> str:
-    """Hash the content of a request, without a form's boundary, which is drawn anew."""
+    """Hash path, query, media type and body of a request, without a form's random boundary."""
     kind, left_out = request.headers.get("content-type", ""), b""
     boundary = _BOUNDARY.search(kind)
     if boundary is not None:

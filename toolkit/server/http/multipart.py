@@ -1,4 +1,4 @@
-"""Multipart bodies, parsed within their file in linear time: no part of one is in memory."""
+"""Multipart bodies, parsed within their file in linear time: the uploaded file stays on disk."""
 
 import re
 from collections.abc import Iterator

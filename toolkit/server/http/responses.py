@@ -7,14 +7,14 @@ from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from toolkit.contract.base import ErrorEnvelope, ErrorInfo, dump_envelope
+from toolkit.contract.base import ErrorEnvelope, ErrorInfo, WrittenRecord, dump_envelope
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.contract.operations.messages import OperationAnswer
 from toolkit.server.errors import convert_error, find_retry_after_s
 
 
 def render_resource(
-    record: BaseModel, status: int, headers: Mapping[str, str] | None = None
+    record: BaseModel | WrittenRecord, status: int, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Render the envelope of one resource."""
     return Response(dump_envelope(record), status, headers, media_type="application/json")

@@ -42,7 +42,7 @@ class UploadReader:
     async def receive(
         self, request: Request, context: RequestContext
     ) -> AsyncIterator[FileSection]:
-        """Write the body to a temporary file, which exists until the upload is answered.
+        """Write the body to a temporary file, which exists until the block ends.
 
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`, `INVALID_REQUEST` if it breaks off.

@@ -1,1 +1,1 @@
-"""ASGI middleware: limits, lifecycle, idempotency, telemetry, transfers and CORS."""
+"""ASGI middleware: the steps around every request, and telemetry."""

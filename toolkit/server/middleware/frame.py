@@ -76,7 +76,7 @@ class RequestFrame:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request, and have the observer record it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -136,7 +136,7 @@ class _ResponseSender:
         self._exchange = exchange
 
     async def __call__(self, message: Message) -> None:
-        """Send one part."""
+        """Send one part of a response: its headers get the request's id, and HEAD gets no body."""
         if message["type"] == "http.response.start":
             self._state["is_answered"] = True
             request_id = self._state["request_id"].encode()
@@ -188,7 +188,7 @@ class TimedBody:
         self.is_late = False
 
     async def __call__(self) -> Message:
-        """Receive the next part of it; after its end, any message, whenever it comes.
+        """Receive the next part of the body; after its end, any message, whenever it comes.
 
         Raises:
             RequestError: `INVALID_REQUEST` if it misses its deadline.

@@ -57,7 +57,11 @@ class RequestObserver(Protocol):
 
 
 def begin_exchange(scope: Scope, request_id: str, route: str) -> HttpExchange:
-    """Begin an exchange, of a request whose path has a route."""
+    """Make the exchange of a request that has just arrived.
+
+    Args:
+        route: path template of its route, or `UNKNOWN_ROUTE`.
+    """
     headers = {name: value for name, value in scope["headers"] if name in _OBSERVED_HEADERS}
     peer = scope.get("client")
     return HttpExchange(

@@ -23,9 +23,7 @@ class BlobFolder:
     """A folder with a file for each SHA-256.
 
     Args:
-        path: the folder; it need not exist.
         synced: whether each file is on the disk before it counts as stored.
-        is_default: whether it is where a data directory has it, as no other place was named.
     """
 
     is_remote = False
@@ -40,7 +38,7 @@ class BlobFolder:
         self._crash = find_crash_point("blob")
 
     def write(self, digest: str, data: Content) -> None:
-        """Store bytes whole or not at all, and as if just now if they are there already."""
+        """Store bytes whole or not at all; if they are stored already, only renew their time."""
         # Under a name of its own first, then renamed: a crash leaves all of it or nothing.
         target = self._path / get_blob_path(digest)
         if _touch_existing(target, len(data)):
@@ -80,7 +78,10 @@ class BlobFolder:
         return (self._path / get_blob_path(digest)).stat().st_size
 
     def hold(self, digest: str, min_age_s: float) -> HeldBlob | None:
-        """Rename a file, so that writers of the same bytes write them again meanwhile."""
+        """Hide a file before its deletion by renaming it; return None if it does not exist.
+
+        Writers of the same bytes therefore write them again meanwhile.
+        """
         target = self._path / get_blob_path(digest)
         hidden_path = target.with_name(f".{secrets.token_hex(8)}")
         try:
@@ -91,7 +92,7 @@ class BlobFolder:
         return HeldBlob(is_old, hidden_path.unlink, partial(hidden_path.replace, target))
 
     def list_entries(self) -> Iterator[BlobEntry]:
-        """List all files, and leftovers of interrupted writes."""
+        """List all files of artifacts, and leftovers of interrupted writes."""
         for path in self._path.glob("*/*"):
             try:
                 status = path.stat()
@@ -115,14 +116,14 @@ class BlobFolder:
         raise make_unlinkable_error()
 
     def read_mark(self) -> str | None:
-        """Read the mark of the place; return None if it has no mark."""
+        """Read the mark that names the folder's database; return None if it has no mark."""
         try:
             return decode_mark((self._path / MARK_NAME).read_bytes())
         except FileNotFoundError:
             return None
 
     def write_mark(self, mark: str, *, replace: bool) -> None:
-        """Write the mark of the place; one that is there already stays, unless it is replaced."""
+        """Mark the folder as a database's; keep an existing mark unless `replace` is true."""
         make_private_folder(self._path)
         try:
             with open(
@@ -136,12 +137,12 @@ class BlobFolder:
             pass
 
     def close(self) -> None:
-        """Give the ballast back."""
+        """Release the disk space that is reserved for results."""
         self.ballast.close()
 
 
 def make_unlinkable_error() -> RequestError:
-    """Make the error for a place that offers no URLs of its bytes."""
+    """Make the error for artifact storage that offers no URLs of its bytes."""
     return RequestError(
         ErrorCode.INVALID_REQUEST,
         "Presigned reads need artifacts in a place that signs URLs, such as s3://: set"
@@ -150,7 +151,7 @@ def make_unlinkable_error() -> RequestError:
 
 
 def _touch_existing(target: Path, size: int) -> bool:
-    """Mark existing bytes as stored just now, because other engines may delete old bytes."""
+    """Renew the time of stored bytes, because other engines may delete old bytes."""
     try:
         if target.stat().st_size != size:
             return False

@@ -20,6 +20,7 @@ from toolkit.store.blob_places.remote_calls import (
     make_remote_error,
     run_remotely,
 )
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
 
 PART_BYTES = 8 * 1024 * 1024  # of an upload: one or two of them are in memory
@@ -48,17 +49,15 @@ _TIME_FIELDS = ("LastModified", "last_modified", "mtime", "modified", "updated",
 
 
 class ObjectStorage:
-    """A place at a URL, with an object for each SHA-256.
+    """Object storage at a URL, with an object for each SHA-256.
 
     An object is replaced, not skipped, when the same bytes are stored again. Its age is reset, so
-    no engine deletes it as old. Object storage has no atomic rename, so a marker object
-    announces a deletion. A deletion writes the marker and then checks the age. A write stores the
-    object and then checks for a marker. So one of the two always sees the other.
+    no engine deletes it as old. Object storage has no atomic rename, so a marker object announces a
+    deletion. A deletion writes the marker and then checks the age. A write stores the object and
+    then checks for a marker. So one of the two always sees the other.
 
     Args:
         url: URL as fsspec spells it, without secrets.
-        endpoint_url: endpoint of an S3-compatible service other than AWS.
-        aws_profile: AWS profile with the S3 credentials; the environment's credentials by default.
     """
 
     ballast = None
@@ -94,7 +93,7 @@ class ObjectStorage:
             raise make_remote_error(f"it stored {size} of {len(data)} bytes")
 
     def _upload_unmarked(self, path: str, digest: str, data: Content) -> int | None:
-        """Upload bytes and find how many are there; None if they are, or were, being deleted."""
+        """Upload bytes and return the stored size; None if a deletion of them is in progress."""
         run_remotely(self._upload, path, digest, data)
         if run_remotely(self._is_being_deleted, digest, path):
             return None
@@ -129,7 +128,7 @@ class ObjectStorage:
             raise
 
     def _make_folder(self, path: str) -> None:
-        """Make the folder of a path, in a place that has folders: S3 would make the bucket."""
+        """Make the folder of a path; do nothing for S3, where that would make the bucket."""
         if not self._is_s3:
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
 
@@ -167,7 +166,7 @@ class ObjectStorage:
         return int(run_remotely(self._files.info, self._find_path(digest))["size"])
 
     def hold(self, digest: str, min_age_s: float) -> HeldBlob | None:
-        """Mark an object as being deleted; None if it is not there."""
+        """Announce the deletion of an object by a marker; return None if the object is absent."""
         path, began = self._find_path(digest), time.monotonic()
         marker = f"{self._find_markers(digest)}/{secrets.token_hex(8)}"  # its own: others' stay
 
@@ -251,7 +250,7 @@ class ObjectStorage:
         """Make a URL by which an object can be read without a key, for some seconds.
 
         Raises:
-            RequestError: `INVALID_REQUEST` where this storage signs none.
+            RequestError: `INVALID_REQUEST` if this storage signs no URLs.
         """
         path = self._find_path(digest)
         query: dict[str, str] = {}
@@ -263,14 +262,14 @@ class ObjectStorage:
             raise make_unlinkable_error() from None
 
     def read_mark(self) -> str | None:
-        """Read the mark of the place; return None if it has no mark."""
+        """Read the mark that names the storage's database; return None if it has no mark."""
         try:
             return decode_mark(run_remotely(self._files.cat_file, f"{self._url}/{MARK_NAME}"))
         except FileNotFoundError:
             return None
 
     def write_mark(self, mark: str, *, replace: bool) -> None:
-        """Write the mark of the place; keep an existing mark unless `replace` is true.
+        """Mark the storage as a database's; keep an existing mark unless `replace` is true.
 
         The storage itself enforces that with `If-None-Match` if it supports the header.
         """
@@ -291,7 +290,7 @@ class ObjectStorage:
         run_remotely(partial(self._files.pipe_file, path, data) if replace else create)
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to the storage."""
         with self._lock:
             files, self._opened = self._opened, None
         if files is not None and self._is_s3 and getattr(files, "_s3", None) is not None:
@@ -309,7 +308,7 @@ class ObjectStorage:
         return f"{self._url}/{MARKER_FOLDER}/{digest}"
 
     def _read_time(self, path: str) -> float | None:
-        """Read when something was stored; None where the storage does not tell."""
+        """Read when something was stored; None if the storage does not report it."""
         stored_at = _find_time(self._files.info(path))
         if stored_at is None:
             with suppress(NotImplementedError):
@@ -318,11 +317,7 @@ class ObjectStorage:
 
     @property
     def _files(self) -> Any:
-        """The file system, opened once, with connections of its own.
-
-        Raises:
-            ServiceError: `UNAVAILABLE` if a required package is not installed.
-        """
+        """The file system, opened once, with connections of its own."""
         with self._lock:
             if self._opened is None:
                 self._opened = self._make_filesystem()
@@ -341,16 +336,14 @@ class ObjectStorage:
             files = url_to_fs(self._url, **options)[0]
         except ImportError:
             extra = "s3" if self._is_s3 else "remote"
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
+            raise make_unusable_error(
                 "Artifacts at this URL need packages that are not installed:"
                 f" pip install 'capability-toolkit[{extra}]'"
-                + ("." if self._is_s3 else ", and the package that fsspec names for this URL."),
+                + ("." if self._is_s3 else ", and the package that fsspec names for this URL.")
             ) from None
         except ValueError:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
-                "fsspec does not know the protocol of `artifact_url`: use s3://, for example.",
+            raise make_unusable_error(
+                "fsspec does not know the protocol of `artifact_url`: use s3://, for example."
             ) from None
         if self._is_s3:
             files.retries = 1
@@ -371,7 +364,7 @@ def _check_digest(actual: str, sha256: str) -> None:
 
 
 def _find_time(info: dict[str, Any]) -> float | None:
-    """Find when something was stored, in seconds since 1970."""
+    """Find when something was stored, in seconds since 1970; None if its entry has no time."""
     for field in _TIME_FIELDS:
         value = info.get(field)
         if isinstance(value, str):

@@ -13,24 +13,25 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol, Self
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
 from toolkit.store.blob_places.place import MARK_NAME, BlobPlace
+from toolkit.store.changes import make_unusable_error
 
 log = logging.getLogger(__name__)
 _KINDS: Final = ("given", "default")
 
 
 class PlaceRecords(Protocol):
-    """A database's records of the place of its artifacts."""
+    """A database's records of the place where its artifacts' bytes are."""
 
     def read_mark(self) -> str:
-        """Read the database's part; return an empty text if it has none."""
+        """Read the text by which the database names its artifacts' place; empty without one."""
 
     def write_mark(self, text: str) -> None:
-        """Write the database's part."""
+        """Write the text by which the database names its artifacts' place."""
 
     def list_samples(self) -> Sequence[str]:
-        """List the SHA-256 of some bytes that the place should have."""
+        """List the SHA-256 of some bytes that the artifacts' place should have."""
 
     def has_other_engines(self, engine_id: str) -> bool:
         """Check whether another engine has the database open."""
@@ -38,13 +39,12 @@ class PlaceRecords(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArtifactMark:
-    """A database's record of the place of its artifacts.
+    """A database's record of the place where its artifacts' bytes are.
 
     Attributes:
         database: id of the database, shared by its copies.
         token: random text, new for each place.
         is_default: whether the place is the default, without a setting.
-        name: name of the place.
     """
 
     database: str
@@ -54,7 +54,7 @@ class ArtifactMark:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Read a mark from the database's part; return None if there is none."""
+        """Parse the text by which a database names its artifacts' place; None if it is invalid."""
         parts = text.split(maxsplit=3)
         if len(parts) != 4 or parts[2] not in _KINDS:
             return None
@@ -70,10 +70,11 @@ class ArtifactMark:
 
 
 class PlaceFit(Enum):
-    """Whether a place is the place of a database's artifacts.
+    """Whether a folder or object storage is the place of a database's artifacts.
 
-    `UNMARKED` is the right place without its mark. `OPEN` is any place if the database remembers
-    none. `FOREIGN` belongs to another database. `UNKNOWN` has the right name but cannot be read.
+    `OURS` is the right place, and `OTHER` is not. `UNMARKED` is the right place without its mark.
+    `OPEN` is any place if the database remembers none. `FOREIGN` belongs to another database.
+    `UNKNOWN` has the right name but cannot be read.
     """
 
     OURS = auto()
@@ -85,28 +86,21 @@ class PlaceFit(Enum):
 
 
 class PlaceOwnership:
-    """The check of whether a place belongs to a database's artifacts.
-
-    Args:
-        place: supposed place of its artifacts.
-    """
+    """The check of whether a folder or object storage is the place of a database's artifacts."""
 
     def __init__(self, records: PlaceRecords, place: BlobPlace) -> None:
         self._records = records
         self._place = place
 
     def read_mark(self) -> ArtifactMark | None:
-        """Read the database's record of its place."""
+        """Read the database's record of its artifacts' place; None if it has no valid record."""
         return ArtifactMark.parse(self._records.read_mark())
 
     def check(self, *, may_be_other: bool = False) -> PlaceFit:
-        """Reject a place that is known to be another place.
+        """Reject artifact storage that is known not to be the database's.
 
         Args:
             may_be_other: whether to reject only a place that belongs to another database.
-
-        Returns:
-            How the place fits, which may be unknown.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -116,30 +110,26 @@ class PlaceOwnership:
         if fit is PlaceFit.FOREIGN:
             raise self._make_foreign_error()
         if fit is PlaceFit.OTHER and mark is not None and not may_be_other:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
+            raise make_unusable_error(
                 f"The artifacts of this database are in {mark.name}, and not in"
                 f" {self._place.name}: set their place (--artifact-url, TOOLKIT_ARTIFACT_URL), or"
-                " move them with `toolkit migrate --artifacts URL`.",
+                " move them with `toolkit migrate --artifacts URL`."
             )
         return fit
 
     def check_known(self) -> None:
-        """Reject a place that is not known to be the database's, before bytes are deleted.
+        """Reject artifact storage that is not known to be the database's, before bytes are deleted.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
         fit = self.check()
         if fit is PlaceFit.UNKNOWN:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE, f"The artifacts in {self._place.name} cannot be reached now."
-            )
+            raise make_unusable_error(f"The artifacts in {self._place.name} cannot be reached now.")
         if fit is PlaceFit.OPEN:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
+            raise make_unusable_error(
                 "The place of the artifacts is unknown until an engine of this version has opened"
-                " the database: start an engine (`toolkit serve --database`), then prune.",
+                " the database: start an engine (`toolkit serve --database`), then prune."
             )
 
     def _find_fit(self, mark: ArtifactMark | None) -> PlaceFit:
@@ -162,7 +152,7 @@ class PlaceOwnership:
             return PlaceFit.UNKNOWN if is_named else PlaceFit.OTHER
 
     def _count_samples(self) -> tuple[int, int]:
-        """Count the samples that the place has, and all of them."""
+        """Count the sampled artifacts whose bytes the storage has, and all samples."""
         digests = self._records.list_samples()
         present = 0
         for digest in digests:
@@ -172,7 +162,7 @@ class PlaceOwnership:
         return present, len(digests)
 
     def claim(self, engine_id: str) -> str | None:
-        """Record the database and the place in each other, when an engine opens both.
+        """Record the database and its artifacts' place in each other, when an engine opens both.
 
         A database without a mark takes the place that it is opened with. It takes another place if
         no bytes are missing there, and no other engine has the database open.
@@ -209,7 +199,7 @@ class PlaceOwnership:
         return total == 0 or (is_default and present == total)
 
     def take(self, *, is_default: bool | None = None) -> None:
-        """Record the place in the database, and mark the place.
+        """Record the place in the database as that of its artifacts, and mark it as the database's.
 
         Args:
             is_default: whether engines need no setting for it; the place's own value by default.
@@ -229,7 +219,7 @@ class PlaceOwnership:
         self._write_mark(mark, replace=False)
 
     def _write_mark(self, mark: ArtifactMark, *, replace: bool) -> None:
-        """Mark the place; one that cannot be marked is known by its name and its bytes."""
+        """Mark the artifacts' place; if that fails, only log it: its name and bytes show it too."""
         text = None
         try:
             self._place.write_mark(mark.of_place, replace=replace)
@@ -242,13 +232,13 @@ class PlaceOwnership:
             raise self._make_foreign_error()
 
     def explain_folders(self) -> str | None:
-        """Explain that engines keep artifacts in separate folders, as no place was set.
+        """Return a warning that engines keep artifacts in separate folders, as no place was set.
 
         Returns:
             None if the place is the database's by now.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when one was named.
+            ServiceError: `UNAVAILABLE` if a place was set and is not the database's.
         """
         mark = self.read_mark()
         if mark is not None and mark.is_default and self._place.is_default:
@@ -262,9 +252,8 @@ class PlaceOwnership:
         return None
 
     def _make_foreign_error(self) -> ServiceError:
-        return ServiceError(
-            ErrorCode.UNAVAILABLE,
+        return make_unusable_error(
             f"The artifacts in {self._place.name} belong to another database: set another place"
             " (--artifact-url, TOOLKIT_ARTIFACT_URL), or delete"
-            f" {MARK_NAME} there if that database no longer exists.",
+            f" {MARK_NAME} there if that database no longer exists."
         )

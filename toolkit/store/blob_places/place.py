@@ -1,4 +1,4 @@
-"""The protocol of a place for artifacts' bytes, and their deletion, which is the same in each."""
+"""The interface of a folder or object storage for artifacts' bytes, and deletion, alike in both."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -15,12 +15,11 @@ _MARK_SIZE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class BlobEntry:
-    """A file or object that a place holds.
+    """A file or object in the storage of artifacts: an artifact's bytes, or a leftover.
 
     Attributes:
         name: name in the place.
         digest: SHA-256 that it is stored under; None for the leftover of an interrupted write.
-        size_bytes: size in bytes.
         age_s: seconds since it was stored; None if the place does not report it.
     """
 
@@ -40,7 +39,6 @@ class HeldBlob:
 
     Attributes:
         is_old: whether they were stored long enough ago to be deleted.
-        delete: function that deletes them.
         release: function that leaves them as they were.
     """
 
@@ -50,10 +48,10 @@ class HeldBlob:
 
 
 class BlobPlace(Protocol):
-    """A place for bytes under their SHA-256; its methods block.
+    """A folder or object storage for bytes under their SHA-256; its methods block.
 
-    They raise `FileNotFoundError` for bytes that are not there, and `OSError` or `ServiceError`
-    if the place cannot be used.
+    They raise `FileNotFoundError` for bytes that are not there, and `OSError` or `ServiceError` if
+    the place cannot be used.
 
     Attributes:
         name: name that distinguishes it from other places, for operators.
@@ -69,10 +67,10 @@ class BlobPlace(Protocol):
 
     @property
     def ballast(self) -> BallastFile | None:
-        """The space on its disk for the results of calls in flight; None if it has no disk here."""
+        """The disk space reserved for the results of calls in flight; None without a local disk."""
 
     def write(self, digest: str, data: Content) -> None:
-        """Store bytes whole or not at all, and as if just now if they are there already."""
+        """Store bytes whole or not at all; if they are there already, count them as stored now."""
 
     def read(self, digest: str, start: int, end: int | None) -> bytes:
         """Read the bytes from `start` up to, but not including, `end`."""
@@ -81,47 +79,42 @@ class BlobPlace(Protocol):
         """Find how many bytes are stored under a SHA-256."""
 
     def hold(self, digest: str, min_age_s: float) -> HeldBlob | None:
-        """Hold bytes in order to delete them; None if they are not there."""
+        """Prepare the deletion of bytes, which `HeldBlob` completes; None if they are not there."""
 
     def list_entries(self) -> Iterator[BlobEntry]:
-        """List all that the place holds."""
+        """List all artifacts' bytes that are stored, and leftovers of interrupted writes."""
 
     def remove_leftover(self, name: str) -> None:
-        """Remove the leftover of an interrupted write."""
+        """Remove the leftover of an interrupted write by its name."""
 
     def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
         """Make a URL by which the bytes can be read without a key, for some seconds.
 
         Args:
-            seconds: validity of the URL, in seconds.
             headers: `Content-Type` and `Content-Disposition` of the answer.
         """
 
     def read_mark(self) -> str | None:
-        """Read the mark of the place; return None if it has no mark."""
+        """Read the mark that names the storage's database; return None if it has no mark."""
 
     def write_mark(self, mark: str, *, replace: bool) -> None:
-        """Write the mark of the place; keep an existing mark unless `replace` is true."""
+        """Mark the storage as a database's; keep an existing mark unless `replace` is true."""
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections to the storage."""
 
 
 def decode_mark(data: bytes) -> str:
-    """Decode the mark of a place, which is its first line."""
+    """Decode the mark that names the database of artifact storage: the first line of a file."""
     return data[:_MARK_SIZE].decode("ascii", "replace").partition("\n")[0].strip()
 
 
 def delete_unreferenced(
     place: BlobPlace, digest: str, min_age_s: float, is_referenced: Callable[[], bool]
 ) -> bool:
-    """Delete bytes unless they are young, or a record names them; return whether they are gone.
+    """Delete bytes unless they are young or a record names them; return True if they are gone.
 
     The records are checked after the age is known: bytes that are old had their record by then.
-
-    Args:
-        min_age_s: minimum age, in seconds.
-        is_referenced: function that checks whether a record names them.
     """
     blob = place.hold(digest, min_age_s)
     if blob is None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final, ParamSpec, TypeVar
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.changes import StoreUnavailableError
+from toolkit.store.changes import StoreUnavailableError, make_unusable_error
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,10 +38,10 @@ class RemoteThreads:
         self._places = asyncio.Semaphore(MAX_THREADS)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run a call.
+        """Run a call in a thread of its own, once one of `MAX_THREADS` is free; return its result.
 
-        If the waiting caller is cancelled, the call goes on and keeps its place, but tries nothing
-        again (`is_abandoned`).
+        If the waiting caller is cancelled, the call goes on in its thread, but tries nothing again
+        (`is_abandoned`).
         """
         await self._places.acquire()
         loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ class RemoteThreads:
             raise
 
     async def close(self, call: Callable[[], object]) -> None:
-        """Run the call that closes the storage; neither it nor others are waited for for long."""
+        """Run the call that closes the storage, but wait for it at most `CLOSE_WAIT_S`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_WAIT_S):
                 await asyncio.wrap_future(_start(call))
@@ -97,7 +97,7 @@ def _start(call: Callable[[], T], abandoned: threading.Event | None = None) -> "
 
 
 def run_remotely(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a call of a file system that is far away, again if it failed for a reason that may pass.
+    """Run a call of remote storage; repeat it a few times if it failed for a reason that may pass.
 
     Objects are stored under the hash of their bytes, so to store, read or delete one twice is as
     good as once.
@@ -135,16 +135,14 @@ def make_remote_error(reason: str) -> StoreUnavailableError:
 
 def _make_error(error: Exception, code: str) -> ServiceError:
     if code in NO_CONTAINER_CODES:
-        return ServiceError(
-            ErrorCode.UNAVAILABLE,
+        return make_unusable_error(
             f"The artifacts' storage cannot be used: {code}. Create the bucket or container, or"
-            " correct `artifact_url`.",
+            " correct `artifact_url`."
         )
     if isinstance(error, PermissionError) or "Credentials" in code:
-        return ServiceError(
-            ErrorCode.UNAVAILABLE,
+        return make_unusable_error(
             f"The artifacts' storage cannot be used: {code}. Give this process credentials that may"
-            " read, write, list and delete there.",
+            " read, write, list and delete there."
         )
     return make_remote_error(code)
 

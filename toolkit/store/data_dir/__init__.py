@@ -1,1 +1,1 @@
-"""A data directory's identity: its location, its world, and the processes that own leases."""
+"""A data directory's identity: original or copy, sandbox or real, and the owners of its leases."""

@@ -14,7 +14,8 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.private_files import open_private
 from toolkit.store.schema import HEAD_REVISION, check_version, read_schema_version
 from toolkit.store.sqlite.connections import make_unavailable_error, open_read_only
@@ -46,15 +47,13 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
     try:
         exists = database.is_file()
     except PermissionError:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            f"{data_dir} cannot be read: run this as the user who owns it.",
+        raise make_unusable_error(
+            f"{data_dir} cannot be read: run this as the user who owns it."
         ) from None
     if not exists:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
+        raise make_unusable_error(
             f"There is no data directory at {data_dir}: set the path of an existing directory"
-            " (--data-dir), or create a new directory with `toolkit serve`.",
+            " (--data-dir), or create a new directory with `toolkit serve`."
         )
     try:
         with closing(open_read_only(database, briefly=True)) as connection:
@@ -66,10 +65,9 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
     if version is not None:
         check_version(version)
     if newest and (version is None or version.revision < HEAD_REVISION):
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
+        raise make_unusable_error(
             f"The data directory {data_dir} is of an earlier version: open it first, for example"
-            " with `toolkit serve`, which migrates it.",
+            " with `toolkit serve`, which migrates it."
         )
     return database
 
@@ -125,11 +123,6 @@ def _compute_number(data_dir: Path) -> int:
 def claim_world(connection: Connection, data_dir: Path, *, sandbox: bool) -> None:
     """Mark a directory as the sandbox's or the real world's, if it is not marked yet.
 
-    Args:
-        connection: connection to the database, in no transaction.
-        data_dir: name of the directory in an error.
-        sandbox: whether it is opened for the sandbox.
-
     Raises:
         ServiceError: `UNAVAILABLE` when it belongs to the other world.
     """
@@ -149,9 +142,7 @@ def make_world_error(name: str, option: str, *, sandbox: bool) -> ServiceError:
     """Make the error for a data directory or database of the other world.
 
     Args:
-        name: name of the data directory, or of the database.
         option: settings that select another directory or database.
-        sandbox: whether it was opened for the sandbox.
     """
     message = (
         f"{name} holds real work, which must not be mixed with simulated work: set another"
@@ -160,7 +151,7 @@ def make_world_error(name: str, option: str, *, sandbox: bool) -> ServiceError:
         else f"{name} belongs to the sandbox: open it with sandbox=True (--sandbox), or set another"
         f" ({option}) for real work."
     )
-    return ServiceError(ErrorCode.UNAVAILABLE, message)
+    return make_unusable_error(message)
 
 
 def _read_world(connection: Connection) -> int | None:

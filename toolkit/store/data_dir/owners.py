@@ -11,7 +11,7 @@ from toolkit.store.private_files import CAN_LOCK, lock_file, make_private_folder
 
 
 class LeaseOwner:
-    """One opening of the store, under an id of its own."""
+    """The owner of the leases of one opening of the store: an id, and a lock file for it."""
 
     def __init__(self, data_dir: Path, *, place: str = "") -> None:
         self._folder = data_dir / "owners"
@@ -39,7 +39,7 @@ class LeaseOwner:
         return True
 
     def close(self) -> None:
-        """Release the id."""
+        """Delete and unlock the lock file, so that this owner counts as ended."""
         if self._lock is not None:
             self._get_lock_path(self.id).unlink(missing_ok=True)
             self._lock.close()

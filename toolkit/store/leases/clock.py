@@ -14,7 +14,7 @@ class SharedClock:
     """
 
     async def read(self) -> float:
-        """Return the time."""
+        """Return the time of this clock, in seconds."""
         return time.monotonic()
 
     async def read_horizon(self) -> float:

@@ -5,16 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    TextClause,
-    Update,
-    false,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import ColumnElement, Connection, TextClause, Update, false, or_, select, true
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ServiceError
@@ -44,13 +35,11 @@ MAX_RENEWAL_FAILURES: Final = 16
 
 
 class LeaseStore:
-    """The stored leases of roots.
+    """The stored leases of roots (work items): runs, jobs, workflows and tasks.
 
     Args:
         writer: closes leases, in order with the writes under them.
         changes: takes, renews and releases leases at once.
-        clock: clock by which leases expire.
-        lease_s: duration of a lease without renewal, in seconds.
         build_notice: builds the statement that notifies others of a root that is free or to be
             cancelled; it returns None if they poll.
     """
@@ -89,7 +78,10 @@ class LeaseStore:
         key_id: str | None = None,
         agent_id: str | None = None,
     ) -> tuple[InsertRow, Lease]:
-        """Build a root that this process holds; the insert belongs in its first write."""
+        """Build the row of a new root (work item), and this process's lease on it.
+
+        The insert belongs in the root's first write.
+        """
         row: dict[str, object] = {
             "id": root_id,
             "account_id": account_id,
@@ -108,7 +100,7 @@ class LeaseStore:
     async def claim(
         self, limit: int, accepts: Callable[[Row], Awaitable[bool]] | None = None
     ) -> list[Lease]:
-        """Claim open roots that no living process works on, oldest first.
+        """Claim unfinished work items (roots) that no living process works on, oldest first.
 
         Roots that others work on are never read. Free roots are read a page at a time, and further
         pages only if `accepts` rejects most of the roots.
@@ -142,7 +134,7 @@ class LeaseStore:
             size *= PAGE_GROWTH
 
     async def claim_root(self, root_id: str) -> Lease | None:
-        """Claim an open root, if nobody works on it any more."""
+        """Claim an unfinished work item if nobody works on it any more; otherwise return None."""
         await self._release_doubtful()
         at = await self._clock.read()
         row = await self._reader.get_row("roots", root_id)
@@ -157,7 +149,7 @@ class LeaseStore:
         return await self._take(row)
 
     async def is_abandoned(self, root_id: str) -> bool:
-        """Return True if a root is open and nobody works on it, nor may renew its lease."""
+        """Check whether a work item is unfinished and nobody works on it or may renew its lease."""
         row = await self._reader.get_row("roots", root_id)
         if row is None or not row["open"]:
             return False
@@ -183,15 +175,15 @@ class LeaseStore:
         return owner is None or row["lease_until"] < at or self._owner.is_stale(owner)
 
     def _may_be_renewed(self, row: Row, dead_owners: Container[str]) -> bool:
-        """Check whether the living owner of an expired lease may renew it in a moment."""
+        """Check whether the living owner of an expired lease may yet renew it after an outage."""
         owner = row["owner"]
         return bool(self.outages.is_recent and owner and owner not in dead_owners)
 
     async def _probe(self, row: Row) -> bool:
-        """Find out whether rows can be written; return True if one was.
+        """Test whether rows can be written; return True if a row was written.
 
-        The row is that of a lease that has ended, which ends anew at this moment: its owner may
-        still renew it, and others still see that it has ended.
+        The row is that of an expired lease, whose end is set to this moment: its owner may still
+        renew it, and others still see that it has ended.
         """
         now_ = self._clock.build_now()
         expired_root = (
@@ -205,7 +197,7 @@ class LeaseStore:
         return bool(await self._execute(update.values(lease_until=now_ - PROBE_MARGIN_S)))
 
     async def _execute(self, statement: Update) -> int:
-        """Make a change at once, and note whether the database took it."""
+        """Make a change at once, and return the number of its rows; note success or failure."""
         try:
             count = await self._changes.execute(statement)
         except ServiceError:
@@ -216,7 +208,7 @@ class LeaseStore:
         return count
 
     async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
-        """Take the lease of a root, unless another process was quicker.
+        """Take the lease of a work item; return None if another process was quicker.
 
         Args:
             key_id: API key of the work from now on; unchanged by default.
@@ -267,11 +259,7 @@ class LeaseStore:
         return Lease(row["id"], row["kind"], row["account_id"], fence + 1, key_id, row["agent_id"])
 
     async def reacquire(self, root_id: str, key_id: str | None = None) -> Lease | None:
-        """Take a lease on a closed root; return None if it is open, or another was quicker.
-
-        Args:
-            key_id: API key that more work is requested with.
-        """
+        """Lease a work item that has ended; return None if it has not, or another was quicker."""
         await self._writer.submit([], None)  # it may just be closing
         row = await self._reader.get_row("roots", root_id)
         return None if row is None or row["open"] else await self._take(row, key_id)
@@ -286,7 +274,7 @@ class LeaseStore:
         threshold = self._clock.build_now() + self._lease_s * RENEWED_BELOW
         conditions = (
             roots.c.owner == self._owner.id,
-            roots.c.open.is_(True),
+            roots.c.open == true(),
             roots.c.lease_until < threshold,
         )
         # Locked in the order in which the writer locks them.
@@ -323,11 +311,11 @@ class LeaseStore:
                 failures += 1
 
     def note_idle(self) -> None:
-        """Count the time to the next renewal from now, because no lease is held; on any thread."""
+        """Note that this process holds no lease, so that none is overdue; on any thread."""
         self._renewed_at = time.monotonic()
 
     async def _release_doubtful(self) -> None:
-        """Release roots whose claim was in doubt when the connection to the database was lost."""
+        """Release work items whose claim was in doubt when the database's connection was lost."""
         while self._in_doubt:
             root_id, fence, is_open = self._in_doubt[-1]
             conditions = (roots.c.owner == self._owner.id, roots.c.fence == fence)
@@ -336,7 +324,7 @@ class LeaseStore:
             self._in_doubt.pop()
 
     async def check(self, lease: Lease) -> None:
-        """Check that a root is still this process's, which may have been suspended for long.
+        """Check that this process, which may have been suspended for long, still has a lease.
 
         A lease that has ended, and that nobody has taken yet, is renewed first: else another
         process might take it in the next moment.
@@ -352,19 +340,19 @@ class LeaseStore:
             raise LeaseLost(lease.root_id)
 
     def build_closing(self, lease: Lease) -> UpdateRow:
-        """Build the change that closes a root and releases its lease.
+        """Build the change that ends a work item and releases its lease.
 
-        It belongs in the last write under the lease, which still must be released then.
+        It belongs in the last write under the lease; `release` must still be called afterwards.
         """
         self._closed.add(lease)
         return _make_closing(lease)
 
     def drop(self, lease: Lease) -> None:
-        """Drop a root whose first write was refused: its release finds nothing to do."""
+        """Note that a work item's first write was refused, so its release has nothing to do."""
         self._closed.add(lease)
 
     def watch_work(self, on_work: Callable[[], None]) -> None:
-        """Call a function on the loop whenever others have released work, or request a cancel."""
+        """Register a function to call on the loop when others release work, or request a cancel."""
         self._on_work = on_work
 
     def note_work(self) -> None:
@@ -373,7 +361,7 @@ class LeaseStore:
             self._on_work()
 
     async def release(self, lease: Lease, *, is_done: bool, is_announced: bool = False) -> None:
-        """Release the lease on a root; `is_done` closes it, else the next process claims it.
+        """Release a lease; `is_done` ends its work item, else another process may claim it.
 
         Args:
             is_done: whether the work is finished.
@@ -397,12 +385,16 @@ class LeaseStore:
         self._writer.forget(lease)
 
     async def request_cancel(self, root_id: str) -> None:
-        """Ask the process that works on a root to cancel it."""
+        """Ask the process that works on a work item to cancel it."""
         update = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
         await self._change(update, root_id)
 
     async def _change(self, statement: Update, told_of: str | None) -> None:
-        """Make a change, and notify the others of a root in the same transaction."""
+        """Make a change, and notify other engines of a work item in the same transaction.
+
+        Args:
+            told_of: id of the work item; None notifies nobody.
+        """
         notice = None if told_of is None else self._build_notice(told_of)
         if notice is None:
             await self._changes.execute(statement)
@@ -415,7 +407,7 @@ class LeaseStore:
         await self._changes.transact(work)
 
     async def list_cancel_requests(self) -> set[str]:
-        """Return the roots that this process works on and that are to be cancelled."""
+        """Return the ids of work items that this process works on and that are to be cancelled."""
         return await self._reader.list_cancel_requests(self._owner.id)
 
 

@@ -1,6 +1,13 @@
 """Outages of the database, during which no engine can renew its leases."""
 
+import logging
+import threading
 import time
+from collections.abc import Callable
+
+from toolkit.contract.errors import ToolkitError
+
+log = logging.getLogger(__name__)
 
 
 class OutageMonitor:
@@ -13,9 +20,6 @@ class OutageMonitor:
     So an expired lease is claimed only by an engine whose own writes have succeeded for a while:
     within that time, a living owner would have renewed it. A full disk still answers reads, so an
     answer alone proves nothing.
-
-    Args:
-        lease_s: duration of a lease without renewal, in seconds.
     """
 
     def __init__(self, lease_s: float) -> None:
@@ -29,11 +33,11 @@ class OutageMonitor:
         self._writes_since = 0.0
 
     def begin_grace(self) -> None:
-        """Suppose that there was an outage until now."""
+        """Assume that there was an outage until now."""
         self._over_at = time.monotonic() + self._grace_s
 
     def note_answer(self) -> None:
-        """Note that the database has answered just now."""
+        """Note that the database answered just now; a long silence before counts as an outage."""
         at = time.monotonic()
         if self._looked_at is not None and at - self._looked_at > self._longest_gap_s:
             self.begin_grace()
@@ -62,3 +66,42 @@ class OutageMonitor:
         if self._wrote_at is None or at - self._wrote_at > self._longest_gap_s:
             return False
         return at - self._writes_since >= self._grace_s
+
+
+class Heartbeat:
+    """A thread that renews a process's leases even if its event loop is blocked.
+
+    Args:
+        renew: renews them; called on the thread.
+        is_needed: checks whether there are leases to renew; called on the thread.
+    """
+
+    def __init__(
+        self, renew: Callable[[], None], is_needed: Callable[[], bool], interval_s: float
+    ) -> None:
+        self._renew = renew
+        self._is_needed = is_needed
+        self._interval_s = interval_s
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="toolkit-leases", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop the thread; returns once a renewal in progress is done."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._interval_s):
+            try:
+                if self._is_needed():
+                    self._renew()
+            except ToolkitError as error:
+                log.warning("the leases could not be renewed: %s", error)
+            except Exception:
+                # The thread must continue after any error, or others would take the work over.
+                log.exception("the leases could not be renewed")

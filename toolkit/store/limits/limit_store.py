@@ -59,7 +59,6 @@ class LimitStore:
         has_engines_apart: whether any engine does.
 
     Args:
-        changes: runs transactions, each on a thread.
         list_engines: lists the owners that have the same store open now; None if engines have
             no files, and are known by a row that each of them renews.
     """
@@ -109,7 +108,10 @@ class LimitStore:
         return self._engines
 
     def _renew_engine(self, connection: Connection) -> frozenset[str]:
-        """Renew the row of this engine; return all engines whose rows are recent."""
+        """Renew the row of this engine; return all engines whose rows are recent.
+
+        It also sets `has_engines_apart`, by whether any of them stores artifacts apart from others.
+        """
         at, row_id = self._read_time(connection), f"{ENGINE_PREFIX}{self._owner.id}"
         doc = APART_DOCUMENT if self.is_apart else "{}"
         count = connection.execute(
@@ -126,7 +128,10 @@ class LimitStore:
         return frozenset(row.id.removeprefix(ENGINE_PREFIX) for row in rows)
 
     def _find_life_s(self, at: float) -> float:
-        """Find for how long an engine is there after it has renewed its row."""
+        """Return the seconds for which an engine counts as alive after the renewal of its row.
+
+        They are more for a while after an outage.
+        """
         gap_s = FIRST_GAP_S if self._last_at is None else at - self._last_at
         if gap_s > OUTAGE_S:
             self._gap_s, self._patient_until = gap_s, at + ENGINE_LIFE_S
@@ -134,17 +139,15 @@ class LimitStore:
         return ENGINE_LIFE_S + (self._gap_s if at < self._patient_until else 0.0)
 
     async def leave(self) -> None:
-        """Take this engine's row away, if it has one."""
+        """Delete this engine's row, if it has one."""
         if self._engines is not None:
             row_id = f"{ENGINE_PREFIX}{self._owner.id}"
             await self._changes.execute(delete(shared_limits).where(shared_limits.c.id == row_id))
 
     async def change(
-        self,
-        row_ids: Sequence[str],
-        change: Callable[[Mapping[str, LimitDocument], float], T],
+        self, row_ids: Sequence[str], change: Callable[[Mapping[str, LimitDocument], float], T]
     ) -> T:
-        """Change rows while no other engine does.
+        """Change rows while no other engine does, and return the result of `change`.
 
         Args:
             row_ids: ids of the rows; a row that does not exist has an empty document.
@@ -177,7 +180,7 @@ class LimitStore:
         return await self._changes.transact(run)
 
     async def read_clock(self) -> float:
-        """Return the time, in seconds.
+        """Return the time by the clock that all engines share, in seconds.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the store could not be asked.

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.folder import fsync_paths, get_blob_path
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
 from toolkit.store.private_files import make_private_folder, open_private
 from toolkit.store.sqlite.connections import translate_errors
@@ -22,9 +22,7 @@ class BackupResult:
     """The result of a backup.
 
     Attributes:
-        path: new directory.
         artifacts: number of files with artifacts' bytes; small artifacts are in the database.
-        size_bytes: total size of all files, in bytes.
         lost: SHA-256 of each artifact that a record refers to and the store did not have.
         elsewhere: number of artifacts that are in object storage, and stay there.
     """
@@ -37,15 +35,14 @@ class BackupResult:
 
 
 def check_target(target: Path, data_dir: Path) -> None:
-    """Refuse a copy of a data directory within it; before it is opened, which makes files.
+    """Refuse to copy a data directory into itself; called before opening it, which makes files.
 
     Raises:
         ServiceError: `UNAVAILABLE`.
     """
     if target.resolve().is_relative_to(data_dir.resolve()) and not target.exists():
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            f"The backup {target} would be within the data directory: choose another directory.",
+        raise make_unusable_error(
+            f"The backup {target} would be within the data directory: choose another directory."
         )
 
 
@@ -56,14 +53,13 @@ def create_backup(database: UpkeepDatabase, target: Path, place: BlobPlace) -> B
     lacks its bytes. Those in object storage are not copied. The result lists missing bytes.
 
     Args:
-        database: opened for reading.
         target: new directory; it appears only when it is complete.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be copied, `target` exists, or the disk is full.
     """
     if explanation := database.examine_place(place).explanation:
-        raise ServiceError(ErrorCode.UNAVAILABLE, explanation)
+        raise make_unusable_error(explanation)
     with _open_target(target) as partial:
         digests = database.copy_records(partial)
         if place.is_remote:
@@ -79,15 +75,9 @@ def create_backup(database: UpkeepDatabase, target: Path, place: BlobPlace) -> B
 
 @contextmanager
 def _open_target(target: Path) -> Iterator[Path]:
-    """Make a folder to copy to, which gets its name once the block has ended well.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when it exists, or the disk is full.
-    """
+    """Make a folder to copy to: named if the block ends well, and removed otherwise."""
     if target.exists():
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE, f"{target} exists already: choose a new directory."
-        )
+        raise make_unusable_error(f"{target} exists already: choose a new directory.")
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     try:

@@ -1,4 +1,4 @@
-"""Checks of a database, its surroundings and its artifacts, and the repairs that are possible."""
+"""Checks of a database, its disk, files and artifacts, and repairs of faults that allow one."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,8 +7,9 @@ from typing import Final
 
 from sqlalchemy import select
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
 from toolkit.store.blob_places.place import BlobPlace, compute_stored_sha256
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.data_dir.location import find_database
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.maintenance.prune import delete_unreferenced_files, list_unreferenced
@@ -35,7 +36,7 @@ _FILES_SQL: Final = (
 def check_database(
     database: UpkeepDatabase, place: BlobPlace, *, deep: bool = False
 ) -> Iterator[DataDirIssue]:
-    """Check a database without changing anything.
+    """Check a database without changing anything, and yield the issues found.
 
     Args:
         database: database opened for reading, in any state.
@@ -68,7 +69,7 @@ def check_database(
 
 
 def repair_database(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
-    """Make the repairs that `check_database` offers.
+    """Delete bytes that no record names, and correct the sums of stored bytes.
 
     Args:
         database: database of the newest revision.
@@ -88,19 +89,16 @@ def repair_database(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
 
 
 def repair_data_dir(data_dir: Path, place: BlobPlace) -> list[str]:
-    """Make the repairs that `check_database` offers for a data directory, and nothing else.
+    """Make the repairs that `check_database` offers for a data directory.
 
-    Returns:
-        a line for each repair that was made.
+    A damaged database is rebuilt first, and lock files of ended processes are deleted.
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is none, or another process has it open.
     """
     database = find_database(data_dir)
     if find_active_owners(data_dir):
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
-        )
+        raise make_unusable_error("A process has this data directory open; stop it first.")
     repairs: list[str] = []
     with SqliteUpkeep.view(data_dir) as records:
         is_damaged = bool(records.find_damage())
@@ -209,9 +207,7 @@ def _check_bytes(
     """Check the bytes of one artifact; return a description of the fault, or None.
 
     Args:
-        size: size by their record, in bytes, or None.
         sizes: sizes of the bytes that the place listed, by SHA-256.
-        deep: whether to read them.
     """
     if sha256 not in sizes:
         # It may have been stored since they were listed.

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Boolean, Table
 
-from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blob_places.copying import BlobCopy, copy_blobs
+from toolkit.contract.errors import ServiceError
 from toolkit.store.blob_places.ownership import PlaceFit
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.data_dir.location import COPY_NUMBER, LIVE_WORLD, SANDBOX_WORLD
 from toolkit.store.dialects import needs_postgres
 from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
@@ -28,6 +28,10 @@ from toolkit.store.tables import list_original_tables
 if TYPE_CHECKING:
     from toolkit.store.postgres.upkeep import MoveTarget, PostgresUpkeep
 
+from collections.abc import Iterable
+
+from toolkit.store.content import compute_sha256
+
 MOVED_NAME = "state.db.moved"
 ROWS_PER_TRANSACTION: Final = 500
 _NAME_LENGTH = 16
@@ -36,6 +40,7 @@ _ACCOUNTS_SQL = "SELECT min(id), min(created_at) FROM accounts"
 _BEFORE_OTHERS: Final = ("roots", "workflows")
 # Leases are counted by another clock, and their owners have ended.
 _RELEASED: Final[dict[str, object]] = {"owner": None, "lease_until": 0.0}
+_MAX_NAMED: Final = 3  # of a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,6 @@ class MoveResult:
 
     Attributes:
         rows: number of rows, all of which were compared.
-        copied: number of rows that this call copied.
         artifacts: number of artifacts whose bytes were read, and match their SHA-256.
         lost: SHA-256 of bytes that a record refers to, and that no place has intact.
     """
@@ -71,9 +75,6 @@ def move_data_dir(
     Args:
         data_dir: data directory of the newest revision, which no process has open.
         url: address of a database without tables of the toolkit, or of the interrupted move.
-        sources: places that may have its artifacts' bytes.
-        target_place: place of the bytes from then on.
-        may_be_lost: whether missing bytes are accepted.
 
     Raises:
         ServiceError: `UNAVAILABLE` if one of them cannot be used, or they differ afterwards.
@@ -84,17 +85,14 @@ def move_data_dir(
         from toolkit.store.postgres.upkeep import MoveTarget
     with SqliteUpkeep.open(data_dir) as source, open_postgres(url) as connection:
         if source.has_engines():
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
-            )
+            raise make_unusable_error("A process has this data directory open; stop it first.")
         # Nobody else writes to it meanwhile.
         with source.begin():
             target = MoveTarget(connection, url, _compute_name(source))
             if source.is_copy() and not target.is_begun():
-                raise ServiceError(
-                    ErrorCode.UNAVAILABLE,
+                raise make_unusable_error(
                     "It is a copy of another data directory, or was moved already: open it with"
-                    " `toolkit serve --take-up` first.",
+                    " `toolkit serve --take-up` first."
                 )
             target.check_free(target_place)
             moved = copy_blobs(
@@ -115,7 +113,7 @@ def move_data_dir(
 
 
 def _compute_name(source: UpkeepDatabase) -> str:
-    """Compute a name of a directory that stays when it is marked as a copy."""
+    """Compute a name for a data directory from its first account; marks do not change it."""
     facts = repr(source.fetch(_ACCOUNTS_SQL)[0])
     return hashlib.sha256(facts.encode()).hexdigest()[:_NAME_LENGTH]
 
@@ -155,7 +153,7 @@ def _iter_pages(
 
 
 def _copy_rows(source: UpkeepDatabase, target: "MoveTarget") -> Counter[str]:
-    """Copy the rows that are not there yet; return how many, by table."""
+    """Copy the rows that the target of a move lacks; return how many, by table."""
     copied: Counter[str] = Counter()
     for table in _list_moved_tables():
         keys = [column.name for column in table.primary_key.columns]
@@ -171,11 +169,7 @@ def _copy_rows(source: UpkeepDatabase, target: "MoveTarget") -> Counter[str]:
 
 
 def _compare_rows(source: UpkeepDatabase, target: UpkeepDatabase) -> int:
-    """Compare all rows, and the sums of bytes; return how many rows there are.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when something differs, which is then to be moved anew.
-    """
+    """Compare all rows of two databases, and the target's sums; return the number of rows."""
     compared = 0
     for table in _list_moved_tables():
         old, new = (_digest_rows(database, table) for database in (source, target))
@@ -198,10 +192,9 @@ def _digest_rows(database: UpkeepDatabase, table: Table) -> tuple[int, str]:
 
 
 def _make_difference(subject: str) -> ServiceError:
-    return ServiceError(
-        ErrorCode.UNAVAILABLE,
+    return make_unusable_error(
         f"After the move, {subject} differ from those of the data directory: empty the database,"
-        " and move it again.",
+        " and move it again."
     )
 
 
@@ -211,8 +204,8 @@ def move_artifacts(
     target: BlobPlace,
     *,
     may_be_lost: bool = False,
-) -> BlobCopy:
-    """Copy a database's artifacts to another place, read all of them there, and remember it.
+) -> "BlobCopy":
+    """Copy a database's artifacts to another place, check all of them, and record the place.
 
     Bytes that are there already are not copied again. So an interrupted move can continue, and a
     place that was restored or replicated is accepted as it is. Nothing is deleted.
@@ -220,18 +213,15 @@ def move_artifacts(
     Args:
         database: database that no engine has open.
         sources: the previous places first, and then other places that may have the bytes.
-        target: place from now on.
-        may_be_lost: whether missing bytes are accepted.
 
     Raises:
         ServiceError: `UNAVAILABLE` if one of them cannot be used, an engine is running, or bytes
             are lost; the database then keeps its place.
     """
     if database.has_engines():
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
+        raise make_unusable_error(
             "An engine has the database open: stop all engines, and wait some seconds if an engine"
-            " was killed.",
+            " was killed."
         )
     old, new = database.open_ownership(sources[0]), database.open_ownership(target)
     digests = database.list_digests()
@@ -243,3 +233,66 @@ def move_artifacts(
     moved = copy_blobs(digests, sources, target, may_be_lost=may_be_lost)
     new.take(is_default=False)
     return moved
+
+
+@dataclass(frozen=True, slots=True)
+class BlobCopy:
+    """The result of copying bytes.
+
+    Attributes:
+        artifacts: number of artifacts in the place whose bytes match their SHA-256.
+        copied: number of artifacts that this call copied.
+        lost: SHA-256 of each artifact that no place has, or whose bytes are damaged.
+    """
+
+    artifacts: int
+    copied: int
+    lost: tuple[str, ...]
+
+
+def copy_blobs(
+    digests: Iterable[str], sources: Sequence[BlobPlace], target: BlobPlace, *, may_be_lost: bool
+) -> BlobCopy:
+    """Copy the bytes that a place for artifacts lacks, then read all of them there to check them.
+
+    Args:
+        sources: places that may have the bytes; the first place with intact bytes is used.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` if a place cannot be used, or bytes are lost that must not be.
+    """
+    present, copied, lost = 0, 0, []
+    for digest in digests:
+        if _read_whole(target, digest) is None:
+            contents = (_read_whole(source, digest) for source in sources)
+            data = next((content for content in contents if content is not None), None)
+            if data is not None:
+                target.write(digest, data)
+            if data is None or _read_whole(target, digest) is None:
+                lost.append(digest)
+                continue
+            copied += 1
+        present += 1
+    if lost and not may_be_lost:
+        raise _make_lost_error(lost, [*sources, target])
+    return BlobCopy(present, copied, tuple(lost))
+
+
+def _read_whole(place: BlobPlace, sha256: str) -> bytes | None:
+    """Read bytes; return None if they are absent or damaged."""
+    try:
+        data = place.read(sha256, 0, None)
+    except FileNotFoundError:
+        return None
+    return data if compute_sha256(data) == sha256 else None
+
+
+def _make_lost_error(lost: Sequence[str], places: Sequence[BlobPlace]) -> ServiceError:
+    digests = ", ".join(lost[:_MAX_NAMED])
+    suffix = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
+    names = ", ".join(dict.fromkeys(place.name for place in places))
+    return make_unusable_error(
+        f"Nothing was moved: the bytes with SHA-256 {digests}{suffix} are lost or damaged in"
+        f" {names}. Set TOOLKIT_ARTIFACT_URL to the place that has them, restore them from a"
+        " backup, or move without them (--without-lost)."
+    )

@@ -27,11 +27,10 @@ _TABLES = {
 
 
 def list_newest_ids(data_dir: Path, area: str, limit: int) -> list[tuple[str, str]]:
-    """Read the newest ids of a resource, each with a word on it, without writing or waiting.
+    """Read the newest ids of a resource, each with a short description, and write nothing.
 
     Args:
         area: path of the resource below `/v1`; also `accounts`, and `agents by name`.
-        limit: maximum number of ids.
 
     Raises:
         sqlite3.Error: there is no database, or none that can be read now.

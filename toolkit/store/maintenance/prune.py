@@ -1,12 +1,13 @@
 """Retention: deletion of work that ended long ago, with its events, artifacts and bytes.
 
-Engines may have the database open meanwhile. Rows are deleted some hundred in a transaction, which
-locks rows in the same order as the engines' writers. Rows without a suitable index are found in one
-pass over their table, a page at a time. A dry run counts by reads alone.
+Engines may have the database open meanwhile. All old rows are found first, in one pass over each
+table that has no index of its owners. Then they are deleted some thousand in a transaction, each
+work item with all of its rows. A transaction locks rows in the same order as the engines' writers,
+and skips work items that were taken up since. A dry run counts by reads alone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -14,13 +15,13 @@ from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import Column, MetaData, Select, Table, literal_column, select, text
-from sqlalchemy.schema import CreateTable
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.store.blob_places.place import BlobEntry, BlobPlace, delete_unreferenced
-from toolkit.store.json_sql import JsonSql
+from toolkit.store.dialects import JsonSql
 from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
-from toolkit.store.table_roles import Expiry, OwnerKind, get_roles
+from toolkit.store.table_roles import Expiry, get_roles
 from toolkit.store.tables import (
     artifacts,
     list_expiring_tables,
@@ -36,30 +37,37 @@ ENTRIES_AT_ONCE: Final = 500
 MIN_UNREFERENCED_AGE_S = 3600.0
 # An hour longer than promised, as the wall clock may be changed.
 IDEMPOTENCY_RETENTION = timedelta(hours=25)
-# A job's rows and its artifacts may be deleted in separate transactions: leftovers of an
-# interrupted deletion are deleted later.
+# The job of a younger artifact may not be written yet.
 MIN_ORPHAN_AGE: Final = timedelta(hours=1)
-# Which roots are old, which jobs went with them, and which plans tasks carry out.
-_SCRATCH_TABLES: Final = tuple(
+_TEXT: Final = roots.c.id.type
+# Work items (roots) with the number of their last lease, the ids of their rows by table, and the
+# plans that tasks carry out.
+_SCRATCH_TABLES: Final = (
     Table(
-        name,
+        "old_roots",
         MetaData(),
-        Column("id", roots.c.id.type, primary_key=True),
+        Column("id", _TEXT, primary_key=True),
+        Column("fence", roots.c.fence.type),
         prefixes=["TEMPORARY"],
-    )
-    for name in ("old_roots", "gone_jobs", "taken_plans")
+    ),
+    Table(
+        "old_rows",
+        MetaData(),
+        Column("kind", _TEXT, primary_key=True),
+        Column("id", _TEXT, primary_key=True),
+        Column("root_id", _TEXT, index=True),
+        prefixes=["TEMPORARY"],
+    ),
+    Table("taken_plans", MetaData(), Column("id", _TEXT, primary_key=True), prefixes=["TEMPORARY"]),
 )
 _IN_OLD_SQL: Final = "IN (SELECT id FROM old_roots)"
-_OF_OLD_JOB_SQL: Final = (
-    "EXISTS (SELECT 1 FROM jobs JOIN old_roots ON old_roots.id = jobs.root_id"
-    " WHERE jobs.id = {table}.job_id)"
-)
-_GONE_ARTIFACT_SQL: Final = (
-    "EXISTS (SELECT 1 FROM gone_jobs WHERE gone_jobs.id = artifacts.job_id)"
-    " OR job_id IS NOT NULL AND created_at < :orphaned"
+_OLD_ROWS_SQL: Final = "IN (SELECT old_rows.id FROM old_rows WHERE kind = '{}')"
+# Artifacts whose job is lost, and deleted uploads.
+_LOST_ARTIFACT_SQL: Final = (
+    "job_id IS NOT NULL AND created_at < :orphaned"
     " AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = artifacts.job_id)"
+    " OR deleted AND job_id IS NULL AND created_at < :cutoff"
 )
-_DELETED_UPLOAD_SQL: Final = "deleted AND job_id IS NULL AND created_at < :cutoff"
 _EXPIRED_SQL: Final[dict[Expiry, str]] = {
     "work": "{column} < :cutoff",
     "answer": "{column} < :expired",
@@ -103,7 +111,7 @@ def prune_records(
     database.check_place(place)
     result = PruneResult(is_copy=database.shares_bytes(place))
     pruning = _Pruning(database, older_than, result.rows)
-    pruning.find_old_roots(is_counted=dry_run)
+    pruning.find_old_rows(is_counted=dry_run)
     if dry_run:
         pruning.count()
     else:
@@ -111,7 +119,7 @@ def prune_records(
     if result.is_copy:
         return result  # the original's records may name any of the bytes
     if dry_run:
-        left_out = f"NOT {_OF_OLD_JOB_SQL.format(table='artifacts')}"
+        left_out = f"artifacts.id NOT {_OLD_ROWS_SQL.format('artifacts')}"
         entries = list_unreferenced(database, place, left_out)
     else:
         entries = _delete_unreferenced(database, place)
@@ -135,11 +143,7 @@ def delete_unreferenced_files(database: UpkeepDatabase, place: BlobPlace) -> lis
 def list_unreferenced(
     database: UpkeepDatabase, place: BlobPlace, condition: str | None = None
 ) -> Iterator[BlobEntry]:
-    """Yield the bytes that no record refers to, and leftovers of interrupted writes.
-
-    Args:
-        condition: an additional condition on the records.
-    """
+    """Yield the bytes that no record refers to, and leftovers of interrupted writes."""
     query = _build_reference(database)
     if condition is not None:
         query = query.where(text(condition))
@@ -184,20 +188,16 @@ def _delete_unreferenced(database: UpkeepDatabase, place: BlobPlace) -> Iterator
             yield entry
 
 
-def _build_owner_conditions(build: Callable[[str, OwnerKind], str]) -> dict[str, list[str]]:
-    """Build the conditions of rows that go with their owners, by table: one of them is enough.
+def _list_owners(table: Table) -> Iterator[tuple[str, str]]:
+    """List the columns that refer to owners of a table's rows, each with the owners' table."""
+    for column, kinds in get_roles(table).deleted_with.items():
+        yield from ((column, f"{kind}s") for kind in kinds)
 
-    Args:
-        build: builds the condition that a column names an owner of a kind that goes.
-    """
-    return {
-        table.name: [
-            build(column, kind)
-            for column, kinds in get_roles(table).deleted_with.items()
-            for kind in kinds
-        ]
-        for table in list_pruned_tables()
-    }
+
+def _has_index(table: Table, column: str) -> bool:
+    """Check whether an index finds rows by a column."""
+    indexes = (table.primary_key.columns, *(index.columns for index in table.indexes))
+    return any(columns.keys()[0] == column for columns in indexes)
 
 
 def _build_expired_conditions() -> Iterator[tuple[str, str]]:
@@ -208,15 +208,11 @@ def _build_expired_conditions() -> Iterator[tuple[str, str]]:
             condition = _EXPIRED_SQL[expiry].format(column=column)
             idle = f" AND {_IDLE_PLAN_SQL}" if table.name == "plans" else ""
             yield table.name, f"{condition}{idle}"
+    yield "artifacts", _LOST_ARTIFACT_SQL
 
 
 class _Pruning:
-    """The deletion of old rows, or the count of them.
-
-    Args:
-        older_than: minimum age, counted from the request for the work.
-        rows: counter to count in, by table.
-    """
+    """The deletion of old rows, or the count of them."""
 
     def __init__(self, database: UpkeepDatabase, older_than: timedelta, rows: Counter[str]) -> None:
         self._database = database
@@ -243,8 +239,8 @@ class _Pruning:
         )
         self._plan_id_sql = words.get_text(words.read("tasks.doc"), "plan_id")
 
-    def find_old_roots(self, *, is_counted: bool) -> None:
-        """Find roots that ended long ago, except roots whose results later work started from.
+    def find_old_rows(self, *, is_counted: bool) -> None:
+        """Find work items that ended long ago, with their rows, unless later work uses them.
 
         Args:
             is_counted: True for a dry run: tasks that would be deleted then protect no plan.
@@ -252,8 +248,11 @@ class _Pruning:
         run = self._database.run
         for table in _SCRATCH_TABLES:
             run(CreateTable(table))
+            for index in table.indexes:
+                run(CreateIndex(index))
         run(
-            "INSERT INTO old_roots SELECT id FROM roots WHERE NOT open AND created_at < :cutoff",
+            "INSERT INTO old_roots SELECT id, fence FROM roots"
+            " WHERE NOT open AND created_at < :cutoff",
             **self._parameters,
         )
         run(
@@ -261,40 +260,47 @@ class _Pruning:
             f" WHERE workflows.root_id NOT {_IN_OLD_SQL})"
         )
         run("ANALYZE old_roots")
+        run("INSERT INTO old_rows SELECT 'roots', id, id FROM old_roots")
+        for name in ("workflows", "jobs"):
+            run(
+                f"INSERT INTO old_rows SELECT '{name}', id, root_id FROM {name}"  # noqa: S608
+                f" WHERE root_id {_IN_OLD_SQL}"
+            )
+        run("ANALYZE old_rows")
+        for table in list_pruned_tables():
+            for column, owner in _list_owners(table):
+                if not _has_index(table, column):
+                    run(
+                        f"INSERT INTO old_rows SELECT '{table.name}', {table.name}.id, old.root_id"  # noqa: S608
+                        f" FROM {table.name} CROSS JOIN old_rows AS old"
+                        f" WHERE old.kind = '{owner}' AND old.id = {table.name}.{column}"
+                    )
+        run("ANALYZE old_rows")
         if is_counted:
             self._find_taken_plans(f" AND tasks.id NOT {_IN_OLD_SQL}")
 
     def count(self) -> None:
         """Count all rows that would be deleted."""
-        of_old = f"IN (SELECT id FROM {{}}s WHERE root_id {_IN_OLD_SQL})"  # noqa: S608
-
-        def is_gone(column: str, kind: OwnerKind) -> str:
-            return f"{column} {_IN_OLD_SQL if kind == 'root' else of_old.format(kind)}"
-
-        for table, of_owners in _build_owner_conditions(is_gone).items():
-            self._count(table, *of_owners)
-        for table, condition in _build_expired_conditions():
-            self._count(table, condition)
-        self._count("artifacts", _DELETED_UPLOAD_SQL)
+        for table in list_pruned_tables():
+            owners = _list_owners(table)
+            self._count(
+                table.name, *(f"{column} {_OLD_ROWS_SQL.format(owner)}" for column, owner in owners)
+            )
+        for name, condition in _build_expired_conditions():
+            self._count(name, condition)
 
     def delete(self) -> None:
-        """Delete all of them, and leftovers of an interrupted deletion."""
-        late_tables = self._database.late_tables
-        if "cache" in late_tables:
-            # First of all, so that no job that was deleted answers from the cache.
-            self._delete_pages("cache", _OF_OLD_JOB_SQL.format(table="cache"))
+        """Delete all old rows, and leftovers of an interrupted deletion."""
         after = ""
         while ids := self._database.fetch(
-            "SELECT id FROM old_roots WHERE id > :after ORDER BY id LIMIT :most",
+            "SELECT DISTINCT root_id FROM (SELECT root_id FROM old_rows WHERE root_id > :after"
+            " ORDER BY root_id LIMIT :most) AS page ORDER BY root_id",
             after=after,
-            most=self._database.roots_per_transaction,
+            most=self._database.rows_per_transaction,
         ):
             group = [str(row[0]) for row in ids]
             after = group[-1]
             self._rows.update(self._database.change(partial(self._delete_roots, group)))
-        self._database.run("ANALYZE gone_jobs")
-        of_jobs = f"{_GONE_ARTIFACT_SQL} OR " if "artifacts" in late_tables else ""
-        self._delete_pages("artifacts", f"{of_jobs}{_DELETED_UPLOAD_SQL}")
         self._find_taken_plans()
         for table, condition in _build_expired_conditions():
             self._delete_found(table, condition)
@@ -308,42 +314,34 @@ class _Pruning:
         self._database.run("ANALYZE taken_plans")
 
     def _delete_roots(self, group: Sequence[str]) -> Counter[str]:
-        """Delete all rows of some roots, except roots that were reopened or are in use."""
+        """Delete all rows of some work items, except items that were reopened or are in use."""
         fetch, one_of = self._database.fetch, self._database.is_one_of
+        unkept_sql = f"id NOT IN ({self._kept_roots_sql} WHERE workflows.id > :newest)"
         lock = (
             select(roots.c.id, roots.c.account_id)
-            .where(
-                text(
-                    f"{one_of('id', 'ids')} AND NOT open AND id NOT IN"
-                    f" ({self._kept_roots_sql} WHERE workflows.id > :newest)"
-                )
-            )
+            .where(text(one_of("id", "ids")), roots.c.open.is_(False))
+            .where(text(unkept_sql))
+            # Each lease increments the fence.
+            .where(text("fence = (SELECT old.fence FROM old_roots AS old WHERE old.id = roots.id)"))
             .order_by(roots.c.id)
             .with_for_update(skip_locked=True)
         )
         locked = fetch(lock, ids=group, newest=self._newest["workflows"])
         self._lock_sums({str(row[1]) for row in locked})
-        deleted_ids = {"roots": [str(row[0]) for row in locked]}
-        for table in ("workflows", "jobs"):
-            query = f"SELECT id FROM {table} WHERE {one_of('root_id', 'roots')}"  # noqa: S608
-            deleted_ids[table] = [str(row[0]) for row in fetch(query, roots=deleted_ids["roots"])]
-        late_tables = self._database.late_tables
-        if late_tables:
-            self._database.run(
-                f"INSERT INTO gone_jobs SELECT id FROM jobs WHERE {one_of('id', 'jobs')}",  # noqa: S608
-                jobs=deleted_ids["jobs"],
-            )
-        conditions = _build_owner_conditions(lambda column, kind: one_of(column, f"{kind}s"))
-        return Counter(
-            {
-                table: self._database.run(
-                    f"DELETE FROM {table} WHERE {' OR '.join(of_owners)}",  # noqa: S608
-                    **deleted_ids,
+        ids: dict[str, list[str]] = {name: [] for name in metadata.tables}
+        found = f"SELECT kind, id FROM old_rows WHERE {one_of('root_id', 'roots')}"  # noqa: S608
+        for kind, row_id in fetch(found, roots=[str(row[0]) for row in locked]):
+            ids[kind].append(str(row_id))
+        deleted: Counter[str] = Counter()
+        for table in list_pruned_tables():
+            for column, owner in _list_owners(table):
+                deletion = f"DELETE FROM {table.name} WHERE {one_of(column, 'owners')}"  # noqa: S608
+                if not _has_index(table, column):
+                    deletion += f" AND {one_of('id', 'ids')}"
+                deleted[table.name] += self._database.run(
+                    deletion, owners=ids[owner], ids=ids[table.name]
                 )
-                for table, of_owners in conditions.items()
-                if table not in late_tables
-            }
-        )
+        return deleted
 
     def _lock_sums(self, account_ids: set[str]) -> None:
         """Lock the sums of accounts in the order in which writers take them."""
@@ -355,23 +353,6 @@ class _Pruning:
             .with_for_update()
         )
         self._database.fetch(lock, ids=sorted(account_ids))
-
-    def _delete_pages(self, table: str, condition: str) -> None:
-        """Delete the rows of a table that fulfil a condition, in a pass over its ids."""
-        page_sql = (
-            f"SELECT max(id) FROM (SELECT id FROM {table} WHERE id > :after ORDER BY id"  # noqa: S608
-            f" LIMIT {ROWS_PER_TRANSACTION}) AS page"
-        )
-        find_sql = (
-            f"SELECT id, account_id FROM {table} WHERE id > :after AND id <= :last"  # noqa: S608
-            f" AND ({condition})"
-        )
-        after = ""
-        while (last := self._database.fetch(page_sql, after=after)[0][0]) is not None:
-            self._delete_rows(
-                table, self._database.fetch(find_sql, **self._parameters, after=after, last=last)
-            )
-            after = str(last)
 
     def _delete_found(self, table: str, condition: str) -> None:
         """Delete the rows of a table that fulfil a condition, found in one query."""

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from sqlalchemy import ClauseElement, text
 
-from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.dialects import DatabaseKind, compile_statement
 from toolkit.store.read_statements import STORED_DIGESTS_SQL
 
@@ -37,7 +37,7 @@ class DataDirIssue:
 
 @dataclass(frozen=True, slots=True)
 class PlaceState:
-    """The state of a place with regard to a database's artifacts.
+    """Whether a folder or object storage has a database's artifacts, as far as that is known.
 
     Attributes:
         is_known: whether bytes that it does not have are lost.
@@ -57,12 +57,10 @@ class UpkeepDatabase(ABC):
         connection: driver's connection, which begins no transaction by itself.
 
     Attributes:
-        connection: the connection.
-        kind: kind of the database.
         word: name of the database in messages.
         one_of: SQL condition that a text, `{column}`, is in the list of the parameter `{name}`.
-        roots_per_transaction: number of roots deleted at once, so that other writers get a turn.
-        late_tables: tables without an index of their jobs, which take a pass of their own.
+        rows_per_transaction: about how many roots, jobs and artifacts are deleted at once, so that
+            other writers get a turn.
         contended: errors after which a change is retried, because others had locked its rows.
         shares_folders: whether a copy may share the artifact folder of the original.
     """
@@ -70,8 +68,7 @@ class UpkeepDatabase(ABC):
     kind: ClassVar[DatabaseKind]
     word: ClassVar[str]
     one_of: ClassVar[str]
-    roots_per_transaction: ClassVar[int]
-    late_tables: ClassVar[frozenset[str]]
+    rows_per_transaction: ClassVar[int]
     contended: ClassVar[tuple[type[Exception], ...]]
     shares_folders: ClassVar[bool]
 
@@ -96,10 +93,10 @@ class UpkeepDatabase(ABC):
         return [str(row[0]) for row in self.fetch(STORED_DIGESTS_SQL)]
 
     def change(self, make: Callable[[], T]) -> T:
-        """Make a change in a transaction, again where engines are in its way.
+        """Make a change in a transaction, and repeat it while engines have locked its rows.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when they are all the time.
+            ServiceError: `UNAVAILABLE` if the rows stay locked.
         """
         for _ in range(MAX_TRIES):
             try:
@@ -107,9 +104,8 @@ class UpkeepDatabase(ABC):
                     return make()
             except self.contended:
                 sleep(RETRY_WAIT_S)
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "The rows to change stay locked by other work: retry when the database is less busy.",
+        raise make_unusable_error(
+            "The rows to change stay locked by other work: retry when the database is less busy."
         )
 
     def shares_bytes(self, place: BlobPlace) -> bool:
@@ -134,11 +130,11 @@ class UpkeepDatabase(ABC):
 
     @abstractmethod
     def count_left(self) -> int:
-        """Count the open roots that engines left when they ended."""
+        """Count the unfinished work items that engines left when they ended."""
 
     @abstractmethod
     def check_place(self, place: BlobPlace) -> None:
-        """Reject a place that is not known to be the database's.
+        """Reject artifact storage that is not known to be the database's.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -146,7 +142,7 @@ class UpkeepDatabase(ABC):
 
     @abstractmethod
     def examine_place(self, place: BlobPlace) -> PlaceState:
-        """Check whether a place is the database's.
+        """Check whether artifact storage is the database's.
 
         Raises:
             ServiceError: `UNAVAILABLE` if it is another place.

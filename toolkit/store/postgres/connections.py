@@ -83,10 +83,9 @@ _HOLDER_SQL: Final = (
 def build_parameters(
     url: str, application_name: str, *, is_read_only: bool = False
 ) -> dict[str, Any]:
-    """Build the parameters of a connection; parameters in the address take precedence.
+    """Build the parameters of a connection; those in the address override the defaults.
 
     Args:
-        application_name: name in the server's lists of sessions.
         is_read_only: whether the server refuses every write; it may be a standby then.
     """
     parts = psycopg.conninfo.conninfo_to_dict(url)
@@ -102,9 +101,6 @@ def build_statement_timeout(patience_s: float) -> bytes:
 
     A shorter timeout of the database's address or user stays. It is a statement, and not a
     connection option, because poolers refuse those.
-
-    Args:
-        patience_s: maximum wait for an answer, in seconds.
     """
     most_ms = round(patience_s * SERVER_PATIENCE_SHARE * 1000)
     return (
@@ -147,7 +143,6 @@ def open_connection(
     Args:
         is_impatient: whether the server cancels a statement shortly before `ANSWER_TIMEOUT_S`. If
             the server does not answer by then, the connection is closed.
-        is_read_only: whether the server refuses every write.
 
     Raises:
         psycopg.Error: it cannot be opened.
@@ -196,10 +191,8 @@ def open_pipeline(connection: Session) -> Iterator[None]:
 
 
 @contextmanager
-def translate_postgres_errors(
-    connection: Session | None = None,
-) -> Iterator[None]:
-    """Translate the database's errors into the store's; no text of the database leaves here.
+def translate_postgres_errors(connection: Session | None = None) -> Iterator[None]:
+    """Translate the database's errors into the store's, which reveal no address and no value.
 
     Raises:
         Conflict: a value that must be unique is taken.
@@ -215,7 +208,7 @@ def translate_postgres_errors(
 
 @contextmanager
 def translate_opening_errors() -> Iterator[None]:
-    """Translate the errors of opening a database, which nothing tries again.
+    """Translate the errors of opening a database; a locked database counts as unavailable.
 
     Raises:
         ServiceError: `UNAVAILABLE`.
@@ -267,7 +260,7 @@ def make_postgres_error(error: BaseException) -> ServiceError:
 
 
 def _find_reason(error: BaseException) -> str | None:
-    """Return the server's own message, or None."""
+    """Return the first line of the server's own message, or None if it sent none."""
     if not isinstance(error, psycopg.Error):
         return None
     message = error.diag.message_primary
@@ -306,7 +299,7 @@ def make_unreachable_error() -> StoreUnavailableError:
 
 @contextmanager
 def hold_lock(connection: Session, name: str, *, timeout_s: float | None = None) -> Iterator[None]:
-    """Hold a lock, across transactions.
+    """Hold a named lock of the server (advisory lock) until the block ends, across transactions.
 
     Args:
         connection: connection to the database, in no transaction.
@@ -333,7 +326,7 @@ def hold_lock(connection: Session, name: str, *, timeout_s: float | None = None)
 
 
 def take_lock(connection: Session, name: str) -> None:
-    """Take a lock until the end of the transaction that the connection is in."""
+    """Take a named lock of the server until the connection's current transaction ends."""
     connection.execute(_LOCK_UNTIL_END_SQL, (_name_key(name),))
 
 

@@ -1,4 +1,4 @@
-"""A database of PostgreSQL: its connections, and the schema and mark that it is opened with."""
+"""A database of PostgreSQL: its connections, its clock, and the end of silent sessions."""
 
 import asyncio
 import logging
@@ -38,11 +38,22 @@ from toolkit.store.postgres.marks import claim_artifact_place, claim_mark, is_ma
 from toolkit.store.postgres.notices import CommitListener, build_work_notice
 from toolkit.store.postgres.reads import PostgresReadConnection
 from toolkit.store.postgres.schema import migrate_postgres_schema, open_existing, open_postgres
-from toolkit.store.postgres.silent_sessions import SilentSessions
-from toolkit.store.postgres.writing.statements import CLOCK_SQL
-from toolkit.store.postgres.writing.writes import PostgresWriteConnection
+from toolkit.store.postgres.writing.writes import CLOCK_SQL, PostgresWriteConnection
 from toolkit.store.read_connection import ReadConnection
 
+log = logging.getLogger(__name__)
+# Longer than a busy machine keeps an engine from its next statement, and shorter than leases are.
+SILENT_S: Final = 5.0
+LOOK_INTERVAL_S: Final = 2.0
+# PostgreSQL's own limit (`idle_in_transaction_session_timeout`) does not count in the middle of a
+# pipeline, where the server waits for the next statement as well.
+_END_SILENT_SQL: Final = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"  # noqa: S608 - our condition
+    f" WHERE {IS_ENGINE_SQL} AND usename = current_user"
+    " AND xact_start IS NOT NULL AND wait_event = 'ClientRead'"
+    " AND greatest(query_start, state_change)"
+    " < clock_timestamp() - make_interval(secs => :silent_s)"
+)
 _READ_SQL: Final = f"SELECT {CLOCK_SQL}"
 # Start of the oldest open transaction, or of this statement: a transaction that begins meanwhile is
 # later. Only engines count, because a dump may take hours and writes nothing.
@@ -52,9 +63,29 @@ _HORIZON_SQL: Final = (
 )
 LOCK_TIMEOUT_MS: Final = 2_000
 POOL_SIZE: Final = 4
-log = logging.getLogger(__name__)
 SAFETY_POLL_S: Final = 1.0  # a fallback in case other engines' notices of commits fail
 OPEN_PAUSE_S: Final = 0.5  # between two attempts to open a database whose server is away
+
+
+async def end_silent_sessions(reads: ReadConnection) -> None:
+    """End idle sessions of any engine in a transaction, until cancelled; each engine does so.
+
+    A process that is stopped, or whose machine died without notice, keeps its connections open.
+    Its locks would stay for hours, and nobody could take over its work. An engine that continues
+    afterwards finds its session ended, as after a network cut.
+    """
+    while True:
+        await asyncio.sleep(LOOK_INTERVAL_S)
+        try:
+            row = await reads.fetch_values(_END_SILENT_SQL, {"silent_s": SILENT_S})
+        except ServiceError as error:
+            log.debug("could not look for silent sessions: %s", error)
+            continue
+        if row and row[0]:
+            log.warning(
+                "ended %d sessions of the database whose engines were silent for %g s in a"
+                " transaction", row[0], SILENT_S,
+            )  # fmt: skip
 
 
 class PostgresClock(SharedClock):
@@ -64,7 +95,7 @@ class PostgresClock(SharedClock):
         self._reads = reads
 
     async def read(self) -> float:
-        """Return the time."""
+        """Return the server's time, in seconds since 1970."""
         (at,) = await self._reads.fetch_values(_READ_SQL, {}) or (0.0,)
         return float(at)
 
@@ -86,7 +117,7 @@ class PostgresClock(SharedClock):
 
 
 def create_postgres_engine(url: str, application_name: str) -> Engine:
-    """Create an engine whose connections are looked at before they are used again."""
+    """Create an engine whose connections are tested before each use."""
 
     def connect() -> Session:
         connection = open_connection(url, application_name, is_impatient=True)
@@ -109,7 +140,7 @@ def create_postgres_engine(url: str, application_name: str) -> Engine:
 
 @contextmanager
 def begin_postgres_transaction(engine: Engine) -> Iterator[Connection]:
-    """Begin a transaction on a connection of its own, which ends without it unless it commits.
+    """Begin a transaction on a separate connection; it is rolled back unless the block commits it.
 
     Raises:
         DatabaseLocked: it may be tried again.
@@ -119,12 +150,7 @@ def begin_postgres_transaction(engine: Engine) -> Iterator[Connection]:
 
 
 class PostgresDatabase(OpenDatabase):
-    """A database that engines on several machines may have open; made by `open`.
-
-    Args:
-        writes: connection of the writer's transactions.
-        is_copy: whether the database is a copy of another database.
-    """
+    """A database that engines on several machines may have open; made by `open`."""
 
     poll_interval_s = SAFETY_POLL_S
 
@@ -141,7 +167,7 @@ class PostgresDatabase(OpenDatabase):
         self.writes = self._writes = writes
         self.reads = self._reads = PostgresReadConnection(url, self._name)
         self.clock = PostgresClock(self._reads)
-        self._silent_sessions = SilentSessions(self._reads)
+        self._ending: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -157,9 +183,6 @@ class PostgresDatabase(OpenDatabase):
 
         Args:
             data_dir: folder of the lock files that show this machine's live processes.
-            sandbox: whether the work in it is simulated or real; None does not check.
-            take_up: true makes a copy a database of its own.
-            wait_s: maximum wait for a server that is away, in seconds.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.
@@ -208,17 +231,17 @@ class PostgresDatabase(OpenDatabase):
     async def listen(
         self, wake: Callable[[Iterable[str] | None], None], note_work: Callable[[], None]
     ) -> None:
-        """Begin to listen for the notices of other engines."""
+        """Begin to listen for the notices of other engines, and to end idle sessions with locks."""
         self._listener = CommitListener(self._url, self._name, self.owner.id, wake, note_work)
         self._listener.start()
-        self._silent_sessions.start()
+        self._ending = asyncio.get_running_loop().create_task(end_silent_sessions(self._reads))
 
     def build_work_notice(self, root_id: str) -> TextClause | None:
-        """Build the statement that tells other engines of a work item."""
+        """Build the statement that notifies other engines of a work item."""
         return build_work_notice(self.owner.id, root_id)
 
     async def claim_artifacts(self, place: BlobPlace) -> str | None:
-        """Have the database and the place of its artifacts know each other."""
+        """Record the database and its artifacts' place in each other; see `OpenDatabase`."""
 
         def claim() -> str | None:
             with open_postgres(self._url) as connection:
@@ -231,7 +254,9 @@ class PostgresDatabase(OpenDatabase):
         self._is_closed = True
         if self._listener is not None:
             await self._listener.close()
-        await self._silent_sessions.close()
+        if self._ending is not None:
+            self._ending.cancel()
+            await asyncio.wait([self._ending])
         await self._reads.close()
         self._writes.close()
         self._engine.dispose()

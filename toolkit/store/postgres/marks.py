@@ -1,8 +1,8 @@
 """The marks of a PostgreSQL database: comments of tables, so that its dumps have them, too.
 
-The first mark has the database's world and its own place, which consists of the numbers of the
-cluster and of the database: a copy that was restored elsewhere has others. The second mark names
-the place of its artifacts.
+The first mark says whether the work is real or the sandbox's (its world), and names the database's
+own place: the numbers of the cluster and of the database. A copy that was restored elsewhere has
+other numbers. The second mark names the place of its artifacts.
 """
 
 import logging
@@ -17,7 +17,7 @@ from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import make_world_error
 from toolkit.store.limits.limit_store import ENGINE_LIFE_S, ENGINE_PREFIX
 from toolkit.store.postgres.connections import Session, describe_holder, hold_lock, take_lock
-from toolkit.store.postgres.writing.statements import CLOCK_SQL
+from toolkit.store.postgres.writing.writes import CLOCK_SQL
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _ENGINES_SQL: Final = (
 
 
 def claim_mark(connection: Session, *, sandbox: bool | None, take_up: bool) -> bool:
-    """Mark a new database, and also a copy if `take_up` is true.
+    """Mark a new database as an original, and also a copy if `take_up` is true.
 
     Args:
         connection: connection to the database, in no transaction.
@@ -96,21 +96,21 @@ def _fetch_text(connection: Session, query: str) -> str:
 
 
 class PostgresPlaceRecords:
-    """The records of a database on the place of its artifacts."""
+    """A PostgreSQL database's records of the place where its artifacts' bytes are."""
 
     def __init__(self, connection: Session) -> None:
         self._connection = connection
 
     def read_mark(self) -> str:
-        """Read the database's part; return an empty text if it has none, or no tables."""
+        """Read the text by which the database names its artifacts' place; empty without one."""
         return _read_comment(self._connection, "artifacts")
 
     def write_mark(self, text: str) -> None:
-        """Write the database's part."""
+        """Write the text by which the database names its artifacts' place."""
         _write_comment(self._connection, "artifacts", text)
 
     def list_samples(self) -> list[str]:
-        """List the SHA-256 of some bytes that the place should have."""
+        """List the SHA-256 of some bytes that the artifacts' place should have."""
         return [str(row[0]) for row in self._connection.execute(_SAMPLE_SQL).fetchall()]
 
     def has_other_engines(self, engine_id: str) -> bool:
@@ -125,15 +125,14 @@ def list_engines(connection: Session) -> dict[str, str]:
 
 
 def open_ownership(connection: Session, place: BlobPlace) -> PlaceOwnership:
-    """Open the check of whether a place belongs to a database's artifacts."""
+    """Make the check of whether a folder or object storage has a database's artifacts."""
     return PlaceOwnership(PostgresPlaceRecords(connection), place)
 
 
 def claim_artifact_place(connection: Session, place: BlobPlace, engine_id: str) -> str | None:
-    """Record a database and the place of its artifacts in each other, one engine at a time.
+    """Record a database and its artifacts' place in each other, one engine at a time.
 
     Args:
-        place: place where the engine stores bytes.
         engine_id: id of the engine, whose row the other engines already see.
 
     Returns:

@@ -34,7 +34,6 @@ def build_payloads(sender: str, ids: Iterable[str]) -> Iterator[str]:
 
     Args:
         sender: lease owner that sends them, and ignores its own notices.
-        ids: ids of resources and jobs that have new events.
     """
     names, size = [sender], len(sender)
     for resource_id in sorted(set(ids)):
@@ -52,9 +51,6 @@ def build_work_notice(sender: str, root_id: str) -> TextClause:
 
     It belongs in the transaction of that change, so that the others see the change. A transaction
     that notifies waits for all others to commit, but these are few.
-
-    Args:
-        sender: lease owner that sends it.
     """
     (payload,) = build_payloads(sender, [root_id])
     statement = text("SELECT pg_notify(:channel, :payload)")
@@ -65,10 +61,8 @@ class CommitListener:
     """A listener that reports the writes of other engines, until it is closed.
 
     Args:
-        owner: id of this opening of the store; its own notices are ignored.
         on_commit: called with the ids that have new events; with None if notices may have been
             missed, such as after a cut connection.
-        on_work: called when others have released work, or may have.
     """
 
     def __init__(
@@ -92,7 +86,7 @@ class CommitListener:
         self._listening = asyncio.get_running_loop().create_task(self._listen_on())
 
     async def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         if self._connection is not None:
             cut_connection(self._connection)  # as a server that hangs answers no farewell
         if self._listening is not None:

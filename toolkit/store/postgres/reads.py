@@ -40,7 +40,6 @@ class PendingRead:
 
     Attributes:
         sql: statement in psycopg's parameter style.
-        parameters: values of the statement's parameters.
         answer: names of the columns, and all rows; cancelled if nobody waits any more.
     """
 
@@ -54,9 +53,6 @@ class PostgresReadConnection:
 
     Reads are made by tasks of the pool, and not by the callers: a request that is cancelled in
     the middle leaves no connection with a pending answer, and waits for nothing.
-
-    Args:
-        is_read_only: whether the server refuses every write.
     """
 
     kind: DatabaseKind = "postgresql"
@@ -137,13 +133,7 @@ class PostgresReadConnection:
                 read.answer.set_result(answer)
 
     async def _make(self, read: PendingRead) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
-        """Make a read, once more if its connection was cut.
-
-        Raises:
-            DatabaseUnreachable: there is no connection to be had, or none that answers.
-            TimeoutError: the answer did not come.
-            psycopg.Error: the statement fails.
-        """
+        """Make a read, once more if its connection was cut."""
         if self._is_closed:
             raise DatabaseUnreachable
         with suppress(DatabaseUnreachable):
@@ -214,9 +204,6 @@ def cut_connection(connection: AsyncConnection) -> None:
 async def open_async_connection(parameters: Mapping[str, Any]) -> AsyncConnection:
     """Open a connection whose every statement is a transaction of its own.
 
-    Args:
-        parameters: connection parameters of `build_parameters`.
-
     Raises:
         psycopg.Error: it cannot be opened.
     """
@@ -231,10 +218,10 @@ async def open_async_connection(parameters: Mapping[str, Any]) -> AsyncConnectio
 
 
 async def _close_soon(opening: "asyncio.Task[AsyncConnection]") -> None:
-    """Close a connection as soon as it is open.
+    """Close a connection once it is open; give it up if nobody answers within `CLOSE_TIMEOUT_S`.
 
-    One that is cut off halfway would keep its socket, and the server wait a minute for a password:
-    neither could it be stopped, nor the database be deleted.
+    If it were cut off halfway, its session would stay at the server for a minute. The server could
+    not be stopped, nor the database deleted, until then.
     """
     await asyncio.wait([opening], timeout=CLOSE_TIMEOUT_S)
     if opening.cancel():  # nobody answers

@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import StaticPool, create_engine
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.configuration_version import FIRST_VERSION_SQL
 from toolkit.store.cost_index import POSTGRES_COST_FUNCTIONS, build_cost_index
 from toolkit.store.dialects import get_dialect
@@ -53,9 +53,6 @@ def migrate_postgres_schema(connection: Session) -> SchemaVersion:
 
     Args:
         connection: connection to the database, in no transaction, and in autocommit mode.
-
-    Returns:
-        The version of the tables from then on.
 
     Raises:
         DatabaseLocked: engines blocked a migration; it may be retried.
@@ -137,9 +134,6 @@ def build_newest_schema() -> Iterator[str]:
 def open_postgres(url: str, *, is_read_only: bool = False) -> Iterator[Session]:
     """Open a connection in autocommit mode, without checking the tables.
 
-    Args:
-        is_read_only: whether the server refuses every write.
-
     Raises:
         ServiceError: `UNAVAILABLE` if the database cannot be used.
     """
@@ -152,9 +146,6 @@ def open_postgres(url: str, *, is_read_only: bool = False) -> Iterator[Session]:
 
 def migrate_database(url: str) -> SchemaVersion:
     """Run the missing migrations, or make the tables of a database that has none.
-
-    Returns:
-        the version of the tables from then on.
 
     Raises:
         ServiceError: `UNAVAILABLE` when that cannot be done now, or not by this version.
@@ -180,18 +171,16 @@ def open_existing(
     with open_postgres(url, is_read_only=is_read_only) as connection:
         version = read_postgres_version(connection)
         if version is None:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
+            raise make_unusable_error(
                 "The database has no tables of the toolkit: `toolkit serve --database` creates"
-                " them.",
+                " them."
             )
         check_version(version)
         if newest and not is_read_only:
             check_not_later(version)
         if newest and version.revision < HEAD_REVISION:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
+            raise make_unusable_error(
                 "The database is of an earlier version: open it first, for example with `toolkit"
-                " serve --database`, which migrates it.",
+                " serve --database`, which migrates it."
             )
         yield connection

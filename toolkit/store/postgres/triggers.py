@@ -91,7 +91,7 @@ def _build_count(table: str, verb: Verb) -> str:
 
 
 def _build_difference(table: str, column: str) -> str:
-    """Build the condition that an update changes a column."""
+    """Build the condition that an update changes a column; a key's last use does not count."""
     old, new = f"old_rows.{column}", f"new_rows.{column}"
     if (table, column) == COLUMN_WITH_LAST_USE:
         old, new = (f"read_json({value}) - 'last_used_at'" for value in (old, new))
@@ -99,7 +99,7 @@ def _build_difference(table: str, column: str) -> str:
 
 
 def _build_raise(table: str, columns: tuple[str, ...], verb: Verb) -> str:
-    """Build the statement that raises the configuration's version if some of it has changed."""
+    """Build the statement that increments the configuration's version if some of it has changed."""
     rows = "old_rows" if verb == "delete" else "new_rows"
     if verb == "update":
         changed = " OR ".join(_build_difference(table, name) for name in columns)

@@ -13,9 +13,10 @@ from typing import Any, Final, Self
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
 from toolkit.store.blob_places.ownership import PlaceFit, PlaceOwnership
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.limits.limit_store import APART_DOCUMENT
 from toolkit.store.maintenance.upkeep_database import DataDirIssue, PlaceState, UpkeepDatabase
 from toolkit.store.postgres.connections import Session, hold_lock
@@ -26,8 +27,7 @@ from toolkit.store.postgres.schema import (
     open_postgres,
     read_postgres_version,
 )
-from toolkit.store.postgres.writing.statements import CLOCK_SQL
-from toolkit.store.postgres.writing.writes import index_texts, insert_rows
+from toolkit.store.postgres.writing.writes import CLOCK_SQL, index_texts, insert_rows
 from toolkit.store.private_files import create_private_file
 from toolkit.store.read_connection import Row
 from toolkit.store.schema import HEAD_REVISION, MOVING, check_not_later
@@ -52,8 +52,7 @@ class PostgresUpkeep(UpkeepDatabase):
     kind = "postgresql"
     word = "database"
     one_of = "{column} = ANY(:{name})"
-    roots_per_transaction = 100
-    late_tables = frozenset({"cache", "artifacts"})
+    rows_per_transaction = 1_000
     contended = (errors.LockNotAvailable, errors.DeadlockDetected)
     shares_folders = True
 
@@ -86,7 +85,7 @@ class PostgresUpkeep(UpkeepDatabase):
 
     @contextmanager
     def begin(self) -> Iterator[None]:
-        """Begin a transaction."""
+        """Begin a transaction that waits for a lock at most `LOCK_TIMEOUT_MS`."""
         with self.connection.transaction():
             self.connection.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}".encode())
             yield
@@ -104,19 +103,19 @@ class PostgresUpkeep(UpkeepDatabase):
         return bool(list_engines(self.connection))
 
     def count_left(self) -> int:
-        """Count the open roots whose leases have ended."""
+        """Count the unfinished work items whose leases have ended."""
         return int(self.fetch(_LEFT_SQL)[0][0])
 
     def open_ownership(self, place: BlobPlace) -> PlaceOwnership:
-        """Open the check of whether a place belongs to the database's artifacts."""
+        """Make the check of whether a folder or object storage has the database's artifacts."""
         return open_ownership(self.connection, place)
 
     def check_place(self, place: BlobPlace) -> None:
-        """Reject a place that is not known to be the database's."""
+        """Reject artifact storage that is not known to be the database's."""
         self.open_ownership(place).check_known()
 
     def examine_place(self, place: BlobPlace) -> PlaceState:
-        """Check whether a place is the database's."""
+        """Check whether artifact storage is the database's."""
         ownership = self.open_ownership(place)
         fit = ownership.check(may_be_other=True)
         if fit is PlaceFit.OTHER:
@@ -167,11 +166,7 @@ class PostgresUpkeep(UpkeepDatabase):
         return False
 
     def copy_records(self, folder: Path) -> list[str]:
-        """Dump the database as it is at one moment.
-
-        Raises:
-            ServiceError: `UNAVAILABLE` when there is no pg_dump, or it fails.
-        """
+        """Dump the database as of one moment; return the SHA-256 of all bytes outside it."""
         with self.connection.transaction():
             self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             _dump_database(self._url, str(self.fetch("SELECT pg_export_snapshot()")[0][0]), folder)
@@ -209,10 +204,9 @@ class MoveTarget(PostgresUpkeep):
             ServiceError: `UNAVAILABLE` if the database or the place is used for something else.
         """
         if not self.is_begun() and read_postgres_version(self.connection) is not None:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
+            raise make_unusable_error(
                 "The database already has tables of the toolkit: choose an empty database, or the"
-                " database of an interrupted move of the same data directory.",
+                " database of an interrupted move of the same data directory."
             )
         self.open_ownership(place).check(may_be_other=True)
 
@@ -232,7 +226,7 @@ class MoveTarget(PostgresUpkeep):
             insert_rows(self.connection, table, tuple(rows[0]), values)
 
     def end(self, place: BlobPlace, *, sandbox: bool | None) -> None:
-        """Let engines open the database from now on.
+        """End a move: record the artifacts' place, and let engines open the database from now on.
 
         Args:
             sandbox: whether the rows are of the sandbox; None if they do not show it.
@@ -244,21 +238,12 @@ class MoveTarget(PostgresUpkeep):
 
 
 def _dump_database(url: str, snapshot: str, folder: Path) -> None:
-    """Run pg_dump; the password is passed in its environment, which no list of processes shows.
-
-    Args:
-        snapshot: snapshot to dump, as `pg_export_snapshot` returns it.
-        folder: target folder of the dump.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` if pg_dump is not installed, or fails.
-    """
+    """Run pg_dump; the password is passed in its environment, which no list of processes shows."""
     program = shutil.which("pg_dump")
     if program is None:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
+        raise make_unusable_error(
             "A backup of a database needs pg_dump: install PostgreSQL's client programs, such as by"
-            " `apt install postgresql-client`.",
+            " `apt install postgresql-client`."
         )
     parameters: dict[str, Any] = conninfo_to_dict(url)
     password = parameters.pop("password", None)
@@ -273,4 +258,4 @@ def _dump_database(url: str, snapshot: str, folder: Path) -> None:
     if process.returncode != 0:
         line = (process.stderr.strip().splitlines() or ["it failed"])[0]
         reason = line.replace(str(password), "…") if password else line
-        raise ServiceError(ErrorCode.UNAVAILABLE, f"pg_dump could not copy the database: {reason}.")
+        raise make_unusable_error(f"pg_dump could not copy the database: {reason}.")

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlch
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.changes import RETRY_AFTER_S, Conflict, StoreUnavailableError
-from toolkit.store.private_files import create_private_file
+from toolkit.store.private_files import create_private_file, is_writable
 from toolkit.store.writing.write_connection import DatabaseUnwritable
 
 BUSY_TIMEOUT_MS = 5_000
@@ -68,11 +68,7 @@ def create_sqlite_engine(path: Path, durability: str) -> Engine:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Switch a database to WAL mode, unless it is in it already.
-
-    Raises:
-        sqlite3.OperationalError: others held the file for longer than `BUSY_TIMEOUT_MS`.
-    """
+    """Switch a database to WAL mode, unless it is in it already."""
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
     while True:
         try:
@@ -84,13 +80,6 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
             time.sleep(SWITCH_RETRY_S)
         else:
             return
-
-
-def is_writable(folder: Path) -> bool:
-    """Check whether the permissions of a folder and its disk allow new files."""
-    if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
-        return False
-    return os.access(folder, os.W_OK)
 
 
 def open_read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connection:
@@ -134,7 +123,7 @@ def _open_unwritable(database: Path, uri: str) -> sqlite3.Connection:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Translate the database's errors into the store's; no text of the database leaves here.
+    """Translate the errors of SQLite and of files into the store's, which name no path.
 
     Raises:
         Conflict: a value that must be unique is taken.

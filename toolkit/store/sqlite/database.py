@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -11,23 +12,91 @@ from sqlalchemy import Connection
 from toolkit.store.data_dir.location import claim_location, claim_world
 from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 from toolkit.store.database import OpenDatabase
-from toolkit.store.dialects import DatabaseKind
+from toolkit.store.dialects import HAS_TEXT, DatabaseKind
 from toolkit.store.event_waiters import POLL_INTERVAL_S
-from toolkit.store.input_texts import has_text
-from toolkit.store.json_sql import HAS_TEXT
 from toolkit.store.leases.clock import SharedClock
+from toolkit.store.private_files import lock_file, open_private
 from toolkit.store.read_connection import Row
 from toolkit.store.schema import SchemaVersion, migrate_schema
-from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import (
     create_sqlite_engine,
     make_unavailable_error,
     translate_errors,
 )
-from toolkit.store.sqlite.writes import SqliteWriteConnection, WriteTurns, begin_sqlite_transaction
+from toolkit.store.sqlite.writes import SqliteWriteConnection, begin_sqlite_transaction
+from toolkit.store.text_index import has_text
 from toolkit.store.writing.ballast import BallastFile
+from toolkit.store.writing.direct_writer import WriteTurns
 
+# The longer, the fewer times a page that changes often is moved: at 4 MB it takes twice the CPU. To
+# read a log of this length, which a crash leaves, takes less than 0.1 s.
+LARGE_WAL_BYTES = 16 * 1024 * 1024
+# A log that is always being written to is never moved as a whole, so never reset: past this size,
+# writers wait until all of it is moved.
+HUGE_WAL_BYTES = 2 * LARGE_WAL_BYTES
+COMMITS_PER_CHECK = 20
 READ_TIMEOUT_MS = 50
+
+
+class WalCheckpointer:
+    """A checkpointer that moves a long log into the database, under a lock between processes.
+
+    SQLite 3.7.0 to 3.51.2 can corrupt a database that two connections checkpoint at once. It is
+    done in a thread: a checkpoint takes many times as long as a commit.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._wal = database.with_name(database.name + "-wal")
+        self._lock = database.with_name("checkpoint.lock")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-checkpoint")
+        self._running: Future[None] | None = None
+        self._commits = 0
+        # The length of the log when the last checkpoint began: all before that has been moved.
+        self._moved_bytes = 0
+
+    def checkpoint_if_due(self) -> None:
+        """Run a checkpoint if the log has grown by much since the last checkpoint, or is huge.
+
+        The length is checked once in `COMMITS_PER_CHECK` commits. It is no sufficient sign: writes
+        during a checkpoint prevent a restart of the log, and so it stays long.
+        """
+        self._commits += 1
+        if self._commits % COMMITS_PER_CHECK:
+            return
+        size = self._get_wal_size()
+        self._moved_bytes = min(size, self._moved_bytes)  # it may have been cut off
+        is_huge = size >= HUGE_WAL_BYTES
+        if not is_huge and size - self._moved_bytes < LARGE_WAL_BYTES:
+            return
+        if self._running is None or self._running.done():
+            modes = ("PASSIVE", "TRUNCATE") if is_huge else ("PASSIVE",)
+            self._running = self._thread.submit(self._run_checkpoint, *modes)
+
+    def close(self) -> None:
+        """Truncate the log, and end the thread."""
+        self._thread.shutdown()
+        self._run_checkpoint(
+            "TRUNCATE"
+        )  # here: an interpreter that ends may start no thread any more
+
+    def _get_wal_size(self) -> int:
+        return self._wal.stat().st_size if self._wal.exists() else 0
+
+    def _run_checkpoint(self, *modes: str) -> None:
+        size = self._get_wal_size()
+        with open(self._lock, "ab", opener=open_private) as file:
+            if not lock_file(file):
+                return
+            connection = sqlite3.connect(self._database, isolation_level=None)
+            try:
+                for mode in modes:
+                    connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+                self._moved_bytes = size
+            except sqlite3.OperationalError:
+                return  # another connection is writing: the log stays until the next time
+            finally:
+                connection.close()
 
 
 class SqliteReadConnection:
@@ -61,7 +130,7 @@ class SqliteReadConnection:
     async def fetch_values(
         self, sql: str, parameters: Mapping[str, object]
     ) -> tuple[Any, ...] | None:
-        """Fetch the values of the first row, if there is one."""
+        """Fetch the values of the first row, or None if there are no rows."""
         try:
             row: tuple[Any, ...] | None = self._connection.execute(sql, parameters).fetchone()
         except (sqlite3.Error, OSError) as error:
@@ -81,9 +150,6 @@ def _get_driver_connection(connection: Connection) -> sqlite3.Connection:
 def migrate_data_dir(data_dir: Path) -> SchemaVersion:
     """Run the missing migrations of a data directory, and open nothing.
 
-    Returns:
-        the version of its tables from then on.
-
     Raises:
         ServiceError: `UNAVAILABLE` when that cannot be done now, or not by this version.
     """
@@ -97,15 +163,6 @@ def migrate_data_dir(data_dir: Path) -> SchemaVersion:
 
 class SqliteDatabase(OpenDatabase):
     """The database of a data directory, which several processes of one machine may have open.
-
-    Args:
-        data_dir: folder of `state.db`.
-        durability: `full` makes every commit survive a power cut as well as a crash.
-        sandbox: whether the work in it is simulated or real; None does not check.
-        take_up: true makes a copy a data directory of its own.
-
-    Attributes:
-        write_connection: connection of the writer.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be used.
@@ -139,10 +196,7 @@ class SqliteDatabase(OpenDatabase):
         self._turns = WriteTurns()
         self._ballast = BallastFile(data_dir)
         self.writes = SqliteWriteConnection(
-            _get_driver_connection(self.write_connection),
-            self.owner.id,
-            self._turns,
-            self._ballast,
+            _get_driver_connection(self.write_connection), self.owner.id, self._turns, self._ballast
         )
         self._checkpoints = WalCheckpointer(data_dir / "state.db")
 

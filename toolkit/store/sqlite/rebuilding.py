@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy import Table, create_engine
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.data_dir.location import COPY_NUMBER, UNMARKED_NUMBER, is_copy
 from toolkit.store.private_files import create_private_file
 from toolkit.store.schema import HEAD_REVISION, check_not_later, migrate_schema, read_schema_version
@@ -45,10 +45,9 @@ def rebuild_database(database: Path) -> str:
         version = _read_or_default(lambda: read_schema_version(source), None)
         check_not_later(version)
         if version is not None and version.revision != HEAD_REVISION:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
+            raise make_unusable_error(
                 "An earlier version of the toolkit made these tables: repair them with that"
-                " version.",
+                " version."
             )
         _create_database(new)
         with closing(sqlite3.connect(new)) as target:
@@ -87,7 +86,7 @@ def _create_database(path: Path) -> None:
 
 
 def _copy_marks(database: Path, source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Copy the header's numbers of the directory if they are readable."""
+    """Copy the marks in the header, if readable: sandbox or real, and whether it is a copy."""
 
     def read_number(name: str) -> int:
         read = source.execute(f"PRAGMA {name}").fetchone

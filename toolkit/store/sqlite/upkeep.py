@@ -8,19 +8,14 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import Any, Final, Self
 
-from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.changes import make_unusable_error
 from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.maintenance.upkeep_database import DataDirIssue, PlaceState, UpkeepDatabase
-from toolkit.store.private_files import create_private_file
+from toolkit.store.private_files import create_private_file, is_writable
 from toolkit.store.schema import check_not_later, read_schema_version
-from toolkit.store.sqlite.connections import (
-    BUSY_TIMEOUT_MS,
-    is_writable,
-    open_read_only,
-    translate_errors,
-)
+from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, open_read_only, translate_errors
 
 LOW_DISK_BYTES: Final = 256 * 1024 * 1024
 # In these versions two connections that checkpoint at once can corrupt a database: the toolkit has
@@ -34,8 +29,7 @@ class SqliteUpkeep(UpkeepDatabase):
     kind = "sqlite"
     word = "data directory"
     one_of = "{column} IN (SELECT value FROM json_each(:{name}))"
-    roots_per_transaction = 500
-    late_tables = frozenset()
+    rows_per_transaction = 3_000
     contended = ()
     shares_folders = False
 
@@ -77,7 +71,7 @@ class SqliteUpkeep(UpkeepDatabase):
 
     @contextmanager
     def begin(self) -> Iterator[None]:
-        """Begin a transaction, which has the database's only turn to write at once."""
+        """Begin a transaction that locks the database for writing at once."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -95,24 +89,26 @@ class SqliteUpkeep(UpkeepDatabase):
         return bool(find_active_owners(self._data_dir))
 
     def count_left(self) -> int:
-        """Count the open roots that processes left when they ended."""
+        """Count the unfinished work items that processes left when they ended."""
         alive = find_active_owners(self._data_dir)
-        owners = self.fetch("SELECT owner FROM roots WHERE open")
+        owners = self.fetch("SELECT owner FROM roots WHERE open = 1")
         return sum(owner not in alive for (owner,) in owners)
 
     def check_place(self, place: BlobPlace) -> None:
-        """Reject the place of a database: a directory's records name none of its bytes."""
+        """Reject artifact storage that is marked as a PostgreSQL database's.
+
+        The records of a data directory name none of the bytes there.
+        """
         if place.read_mark():
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
+            raise make_unusable_error(
                 f"The artifacts in {place.name} belong to a database: set its address (--database,"
-                " TOOLKIT_DATABASE), or choose another place.",
+                " TOOLKIT_DATABASE), or choose another place."
             )
 
     def examine_place(self, place: BlobPlace) -> PlaceState:
-        """Check whether a place is that of the directory's artifacts.
+        """Check whether a folder or object storage is that of the directory's artifacts.
 
-        If the folder is missing, a setting that this shell lacks keeps them elsewhere.
+        If the folder is missing, the bytes are elsewhere, by a setting that this process lacks.
         """
         is_known = place.is_remote or (self._data_dir / "artifacts").exists()
         is_known = is_known or any(True for _ in place.list_entries())
@@ -123,8 +119,7 @@ class SqliteUpkeep(UpkeepDatabase):
         free = disk_usage(self._data_dir).free
         if not is_writable(self._data_dir):
             yield DataDirIssue(
-                "This process cannot write to it: open it read-only (--read-only).",
-                serious=False,
+                "This process cannot write to it: open it read-only (--read-only).", serious=False
             )
         elif free < LOW_DISK_BYTES:
             yield DataDirIssue(

@@ -1,7 +1,6 @@
 """SQLite as the writer sees it: the SQL of a transaction, run in the loop or in a thread."""
 
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from toolkit.store.text_index import (
 )
 from toolkit.store.writing import statements
 from toolkit.store.writing.ballast import BallastFile
+from toolkit.store.writing.direct_writer import WriteTurns
 from toolkit.store.writing.submissions import MergedChanges
 from toolkit.store.writing.write_connection import (
     DatabaseLocked,
@@ -38,52 +38,11 @@ CHANGE_TIMEOUT_MS = 2_000
 ROWS_PER_STATEMENT = 32  # by one statement, as SQLite takes 999 values in some of its builds
 
 
-class WriteTurns:
-    """Turns between the writer, which may begin one transaction after another, and small changes.
-
-    A connection that waits for SQLite's lock sleeps between its tries, ever longer. The first
-    connection to try after a commit gets the lock. Next to a writer that continues at once, a
-    lease could not be renewed for seconds.
-    """
-
-    def __init__(self) -> None:
-        self._asking = 0
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def ask(self) -> Iterator[None]:
-        """Have the writer give way until a small change is made."""
-        with self._changed:
-            self._asking += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._asking -= 1
-                self._changed.notify_all()
-
-    def give_way(self, most_s: float) -> bool:
-        """Wait for the small changes that are being made, for at most `most_s` seconds.
-
-        They may be waiting for another process.
-
-        Returns:
-            Whether no small change is being made.
-        """
-        if not self._asking:
-            return True
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._asking, most_s)
-
-
 @contextmanager
 def begin_sqlite_transaction(engine: Engine, turns: WriteTurns) -> Iterator[Connection]:
-    """Begin a transaction on a connection of its own, which ends without it unless it commits.
+    """Begin a transaction on a separate connection; it is rolled back unless the block commits it.
 
-    It does not wait long for others: the caller will try again.
-
-    Args:
-        turns: turns of the writer, which gives way.
+    It waits for a lock at most `CHANGE_TIMEOUT_MS`; the caller will try again.
     """
     with translate_write_errors(), connect_briefly(engine) as connection, turns.ask():
         connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
@@ -92,13 +51,7 @@ def begin_sqlite_transaction(engine: Engine, turns: WriteTurns) -> Iterator[Conn
 
 
 class SqliteWriteConnection(WriteConnection):
-    """The writer's connection to a database of SQLite.
-
-    Args:
-        connection: connection to the database, for the writer alone.
-        turns: turns, shared with the small changes of this process outside the writer.
-        ballast: reserved space on the database's disk.
-    """
+    """The writer's connection to a database of SQLite."""
 
     kind = "sqlite"
     is_remote = False
@@ -184,7 +137,7 @@ class SqliteWriteConnection(WriteConnection):
         self._connection.executemany(text(1), rows[end:])
 
     def _check_leases(self, leases: Collection[Lease]) -> None:
-        """Refuse to write for a lease that was lost without its holder knowing (promise P8)."""
+        """Raise `LeaseLost` if another process has taken one of the leases (promise P8)."""
         for lease in leases:
             row = self._connection.execute(
                 "SELECT owner, fence FROM roots WHERE id = ?", (lease.root_id,)
@@ -204,16 +157,16 @@ class SqliteWriteConnection(WriteConnection):
 
     @property
     def ballast_bytes(self) -> int:
-        """Return how many bytes of ballast are held."""
+        """The disk space that is reserved for results, in bytes."""
         return self._ballast.size_bytes
 
     def grow_ballast(self, size_bytes: int) -> None:
-        """Hold at least so many bytes of ballast."""
+        """Reserve at least `size_bytes` of disk space for results."""
         try:
             self._ballast.grow(size_bytes)
         except OSError as error:
             raise DatabaseUnwritable(make_unavailable_error(error).message) from error
 
     def drop_ballast(self) -> bool:
-        """Give the ballast back to the file system; return whether there was any."""
+        """Release the disk space that is reserved for results; return whether there was any."""
         return self._ballast.drop()

@@ -30,13 +30,7 @@ _UNSUPPORTED = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 class BallastFile:
-    """A file without a name, whose space the system takes back if this process dies.
-
-    Its methods block.
-
-    Args:
-        folder: the folder on the disk; it is made if it does not exist.
-    """
+    """Disk space reserved by a file without a name, which the system deletes with this process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,14 +40,14 @@ class BallastFile:
 
     @property
     def size_bytes(self) -> int:
-        """Return how many bytes are held."""
+        """The reserved space, in bytes."""
         return self._size_bytes
 
     def grow(self, size_bytes: int) -> None:
-        """Hold at least so many bytes.
+        """Reserve at least `size_bytes` of disk space.
 
         Raises:
-            OSError: there is no room for them; as many are held as before.
+            OSError: there is no room for them; the space reserved before stays.
         """
         if size_bytes <= self._size_bytes:
             return
@@ -70,7 +64,7 @@ class BallastFile:
         self._size_bytes = size_bytes
 
     def drop(self) -> bool:
-        """Give all of it back; return whether there was any."""
+        """Release all reserved space; return whether there was any."""
         if self._handle is None or not self._size_bytes:
             return False
         os.ftruncate(self._handle, 0)
@@ -78,13 +72,13 @@ class BallastFile:
         return True
 
     def close(self) -> None:
-        """Give all of it back, for good."""
+        """Release all reserved space, and close the file."""
         self._close()
         self._handle, self._size_bytes = None, 0
 
 
 def _allocate(handle: int, start: int, end: int) -> None:
-    """Have a file take up its space from `start` to `end`; a file with holes would take none."""
+    """Allocate disk space to a file from `start` to `end`; a file with holes would have none."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(handle, start, end - start)

@@ -1,8 +1,9 @@
 """Small changes outside the writer, each in its own transaction."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -18,8 +19,44 @@ TRIES: Final = 3  # of a change that the database rolled back in favour of anoth
 T = TypeVar("T")
 
 
+class WriteTurns:
+    """Turns between the writer, which may begin one transaction after another, and small changes.
+
+    A connection that waits for the lock of SQLite sleeps between its tries, ever longer. The first
+    connection to try after a commit gets the lock. Next to a writer that continues at once, a
+    lease could not be renewed for seconds.
+    """
+
+    def __init__(self) -> None:
+        self._asking = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def ask(self) -> Iterator[None]:
+        """Have the writer give way until a small change is made."""
+        with self._changed:
+            self._asking += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._asking -= 1
+                self._changed.notify_all()
+
+    def give_way(self, most_s: float) -> bool:
+        """Wait for the small changes that are being made, for at most `most_s` seconds.
+
+        Returns:
+            Whether no small change is being made.
+        """
+        if not self._asking:
+            return True
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._asking, most_s)
+
+
 class DirectWriter:
-    """A writer of one small change at a time, which waits for nothing that the other has queued.
+    """A writer of small changes, which do not queue behind those of `ChangeWriter`.
 
     Args:
         begin: begins a transaction on a connection of its own; called on any thread.
@@ -32,7 +69,7 @@ class DirectWriter:
         self._crash = find_crash_point("lease")
 
     async def execute(self, statement: Update | Delete) -> int:
-        """Make one change in a thread, blocking nothing while others write.
+        """Make one change in a thread, and return the number of rows changed.
 
         It is made even if the waiting caller is cancelled, and `close` waits for it.
         """
@@ -46,7 +83,7 @@ class DirectWriter:
         return int(self.transact_now(lambda connection: connection.execute(statement).rowcount))
 
     async def transact(self, work: Callable[[Connection], T]) -> T:
-        """Run a function in one transaction in a thread.
+        """Run a function in one transaction in a thread, and return its result.
 
         It runs to its end even if the waiting caller is cancelled, and `close` waits for it.
 
@@ -56,7 +93,13 @@ class DirectWriter:
         return await self._run_in_thread(partial(self.transact_now, work))
 
     def transact_now(self, work: Callable[[Connection], T]) -> T:
-        """Run a function in one transaction at once, on any thread."""
+        """Run a function in one transaction at once, on any thread, and return its result.
+
+        It is run up to `TRIES` times if the database is locked.
+
+        Raises:
+            StoreUnavailableError: the database stayed locked.
+        """
         fault: DatabaseLocked | None = None
         for _ in range(TRIES):
             try:

@@ -32,12 +32,10 @@ class ResultSize:
 
 
 class ResultRoom:
-    """The room that is held for all calls in flight.
+    """The disk space that is reserved for the results of all calls in flight.
 
     Args:
-        outages: outages of writes; no room is given while an outage lasts.
-        writer: holds ballast on the disk of the database.
-        blobs: holds ballast on the disk of the artifacts.
+        outages: outages of writes; nothing is reserved while an outage lasts.
     """
 
     def __init__(self, outages: WriteOutages, writer: ChangeWriter, blobs: BlobStore) -> None:
@@ -47,7 +45,7 @@ class ResultRoom:
         self._rows_bytes = self._artifact_bytes = 0
 
     async def hold(self, size: ResultSize) -> "RoomHold":
-        """Hold room for one result; wait while there is none, or while writes fail.
+        """Reserve disk space for one result; wait while there is none, or while writes fail.
 
         Raises:
             ServiceError: `UNAVAILABLE` if there was none for as long as results wait.
@@ -62,11 +60,13 @@ class ResultRoom:
         return room
 
     async def ensure(self) -> None:
-        """Wait until the last write succeeded, and all that is held is covered by ballast.
+        """Wait until the last write succeeded and all reservations are covered by disk space.
 
         Raises:
             ServiceError: `UNAVAILABLE` if that took too long.
         """
+        if not self._outages.is_under_way and self._is_covered():
+            return
         try:
             async with asyncio.timeout(WORK_WAIT_S):
                 await self._wait_for_room()
@@ -78,34 +78,41 @@ class ResultRoom:
     async def _wait_for_room(self) -> None:
         while True:
             await self._outages.wait_until_over()
+            if self._is_covered():
+                return
             if self._writer.ballast_bytes < self._writer.wanted_ballast_bytes:
                 await self._writer.grow_ballast()
-            elif self._blobs.ballast_bytes < (size := _round_up(self._artifact_bytes)):
-                await self._blobs.grow_ballast(size, WORK_WAIT_S)
             else:
-                return
+                await self._blobs.grow_ballast(_round_up(self._artifact_bytes), WORK_WAIT_S)
+
+    def _is_covered(self) -> bool:
+        """Check whether the ballast on both disks covers all reservations."""
+        return (
+            self._writer.ballast_bytes >= self._writer.wanted_ballast_bytes
+            and self._blobs.ballast_bytes >= _round_up(self._artifact_bytes)
+        )
 
     def add(self, size: ResultSize, sign: int) -> None:
-        """Add a size to the wanted size, or subtract it."""
+        """Add a size to the space that calls in flight need, or subtract it if `sign` is -1."""
         self._rows_bytes += sign * size.rows
         self._artifact_bytes += sign * size.artifacts
         self._writer.wanted_ballast_bytes = _round_up(self._rows_bytes)
 
 
 def _round_up(size_bytes: int) -> int:
-    """Round a size up to whole steps, up to the maximum that is held."""
+    """Round a size up to whole steps, but at most to the maximum reservation."""
     return min(MAX_BYTES, -(-size_bytes // STEP_BYTES) * STEP_BYTES)
 
 
 class RoomHold:
-    """Room that is held for one result, until it is stored or there will be none."""
+    """Disk space that is reserved for one result, until it is stored or will never come."""
 
     def __init__(self, room: ResultRoom, size: ResultSize) -> None:
         self._room = room
         self._size: ResultSize | None = size
 
     def release(self) -> None:
-        """Release it; a second time does nothing."""
+        """Release the space; a second call does nothing."""
         if self._size is not None:
             self._room.add(self._size, -1)
             self._size = None

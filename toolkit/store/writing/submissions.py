@@ -2,7 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.store.changes import (
@@ -22,6 +23,8 @@ Values = dict[str, object]
 Rows = dict[str, dict[str, Values]]
 CHANGES_OF_STEP, MAX_JOINED = 4, 32  # changes of one step, and of several calls in one submission
 _ROW_CHANGES = (InsertRow, UpdateRow)
+# A few groups: waiting submissions are held in memory, and all others queue behind them.
+MAX_WEIGHT = 1_024
 
 
 @dataclass(eq=False, slots=True)
@@ -30,7 +33,6 @@ class Submission:
 
     Attributes:
         deadline: the loop's time at which it is refused if others still have the database locked.
-        is_awaited: whether somebody waits for it.
         is_conditional: True if a limit or a conflict may refuse it without failing its lease.
         is_paid: whether it has the result of a paid call, which may use the ballast.
         grows_ballast: whether it waits for the ballast to be whole, and writes nothing.
@@ -47,7 +49,7 @@ class Submission:
 
     @property
     def weight(self) -> int:
-        """How much of a group it is: a run's or a node's one step is 1."""
+        """Its part of a group's maximum size: 1 for one step of a run or of a node."""
         return max(1, len(self.changes) // CHANGES_OF_STEP)
 
     def take(self, changes: Sequence[Change], lease: Lease | None) -> bool:
@@ -140,11 +142,7 @@ class MergedChanges:
 def group_rows(
     rows: Mapping[str, Mapping[str, object]], *, with_id: bool = False
 ) -> dict[tuple[str, ...], list[list[object]]]:
-    """Group rows by their columns, each group sorted by the rows' ids.
-
-    Args:
-        with_id: whether to add the id behind the values of each.
-    """
+    """Group rows by their columns, each group sorted by the rows' ids."""
     groups: dict[tuple[str, ...], list[list[object]]] = {}
     columns: tuple[str, ...] | None = None
     for row_id in sorted(rows):
@@ -222,3 +220,86 @@ class SubmissionGroup:
 
 def _get_row_id(change: InsertRow | UpdateRow) -> str:
     return str(change.values["id"]) if isinstance(change, InsertRow) else change.id
+
+
+class Backlog:
+    """A queue of submissions, in which new requests go first when there are more than fit a group.
+
+    Each submission is looked at a fixed number of times, however many wait: a workflow whose nodes
+    never wait is ahead of the disk by tens of thousands of them.
+    """
+
+    def __init__(self) -> None:
+        self._arrived: deque[Submission] = deque()
+        # Submissions that did not fit a group: inserts of only new rows, and all others.
+        self._new: deque[Submission] = deque()
+        self._others: deque[Submission] = deque()
+        self._weight = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def __len__(self) -> int:
+        """How many submissions wait."""
+        return len(self._arrived) + len(self._new) + len(self._others)
+
+    async def wait_for_room(self) -> None:
+        """Wait while the waiting submissions exceed `MAX_WEIGHT`."""
+        if self._weight > MAX_WEIGHT:
+            await self._room.wait()
+
+    def append(self, submission: Submission) -> None:
+        """Put a submission behind all others."""
+        self._arrived.append(submission)
+        self._add_weight(submission.weight)
+
+    def join(self, changes: Sequence[Change], lease: Lease) -> "asyncio.Future[None] | None":
+        """Add changes that nobody waits for to the last submission.
+
+        Returns:
+            The future of that submission, or None if it cannot take them.
+        """
+        if not self._arrived:
+            return None
+        last = self._arrived[-1]
+        before = last.weight
+        if not last.take(changes, lease):
+            return None
+        self._add_weight(last.weight - before)
+        return last.future
+
+    def pop_group(self, max_weight: int) -> list[Submission]:
+        """Remove and return the submissions to write next: up to `max_weight`, but at least one."""
+        if self._weight > max_weight:
+            # A new request waits for one group of a large workflow's writes, not for all.
+            while self._arrived:
+                submission = self._arrived.popleft()
+                (self._new if submission.is_new else self._others).append(submission)
+        group: list[Submission] = []
+        room = max_weight
+        for queue in (self._new, self._others, self._arrived):
+            while queue and (queue[0].weight <= room or not group):
+                submission = queue.popleft()
+                room -= submission.weight
+                group.append(submission)
+            if queue:
+                break
+        self._add_weight(room - max_weight)
+        return group
+
+    def pop_where(self, holds: Callable[[Submission], bool]) -> list[Submission]:
+        """Remove and return all submissions that fulfil a condition, in order."""
+        matches: list[Submission] = []
+        for queue in (self._new, self._others, self._arrived):
+            waiting = [*queue]
+            queue.clear()
+            for submission in waiting:
+                (matches if holds(submission) else queue).append(submission)
+        self._add_weight(-sum(submission.weight for submission in matches))
+        return matches
+
+    def _add_weight(self, weight: int) -> None:
+        self._weight += weight
+        if self._weight > MAX_WEIGHT:
+            self._room.clear()
+        else:
+            self._room.set()

@@ -1,15 +1,15 @@
 """The writer's connection to a database: one transaction at a time, all or nothing."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar, TypeAlias
 
 from pydantic_core import from_json, to_json
 
-from toolkit.store.changes import AddSpending, Lease, OverLimit, PatchDocument
+from toolkit.store.changes import AddSpending, AppendEvent, Lease, OverLimit, PatchDocument
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.dialects import DatabaseKind
-from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.statements import (
     ADD_SPENDING_SQL,
     INSERT_SPENDING_SQL,
@@ -18,11 +18,113 @@ from toolkit.store.writing.statements import (
 )
 from toolkit.store.writing.submissions import MergedChanges, group_increments, group_rows
 
+# The number of remembered resources and jobs; the last number of others is looked up again.
+NUMBER_CACHE_SIZE = 10_000
+EVENT_COLUMNS = ("resource_id", "n", "type", "at", "data", "job_id", "job_n")
 Rows: TypeAlias = Sequence[Sequence[object]]
 
 
+class EventNumbers:
+    """The last number of each resource and job, remembered while this process adds to them.
+
+    They hold until another process adds events, which it does with the lease (`forget`), or a
+    transaction fails.
+
+    Args:
+        find_last: finds the greatest number in the open transaction, 0 if there is none: by the
+            column of the resource or job, the column of the number, and the id.
+    """
+
+    def __init__(self, find_last: Callable[[str, str, str], int]) -> None:
+        self._find_last = find_last
+        self._last_n: dict[str, int] = {}
+        # Ids of rows that this transaction inserts, which have no events yet.
+        self._new_ids: set[str] = set()
+        self._is_forgotten = False
+
+    def begin(self, inserts: Iterable[Iterable[str]] = ()) -> None:
+        """Begin a transaction, with the ids of the rows that it inserts."""
+        if self._is_forgotten:
+            self._is_forgotten = False
+            self._last_n.clear()
+        self._new_ids = {row_id for rows in inserts for row_id in rows}
+
+    def make_rows(self, events: Sequence[AppendEvent]) -> list[list[object]]:
+        """Make the rows of events, in order: their values in the order of `EVENT_COLUMNS`."""
+        rows = []
+        for event in events:
+            resource_id, job_id = event.resource_id, _find_named_job(event)
+            row: list[object] = [
+                resource_id,
+                self._next_number("resource_id", "n", resource_id),
+                event.type,
+                event.at,
+                to_json(_omit_known(event)).decode(),
+                job_id,
+                job_id and self._next_number("job_id", "job_n", job_id),
+            ]
+            rows.append(row)
+        return rows
+
+    def list_unknown(self, events: Iterable[AppendEvent]) -> list[tuple[str, str, list[str]]]:
+        """List the keys that `find_last` will look up: by both columns, the sorted ids."""
+        resources = {event.resource_id for event in events}
+        jobs = {job_id for event in events if (job_id := _find_named_job(event))}
+        lookups = []
+        for key, column, ids in (("resource_id", "n", resources), ("job_id", "job_n", jobs)):
+            unknown = sorted(ids.difference(self._new_ids, ids & self._last_n.keys()))
+            lookups += [(key, column, unknown)] if unknown else []
+        return lookups
+
+    def _next_number(self, key: str, column: str, value: str) -> int:
+        """Return the next number of a resource or job; only the holder of its lease adds to it."""
+        last = self._last_n.get(value)
+        if last is None:
+            last = 0 if value in self._new_ids else self._find_last(key, column, value)
+        self._last_n[value] = last + 1
+        return last + 1
+
+    def trim(self) -> None:
+        """Forget the oldest of too many numbers.
+
+        Call it between transactions only, as the database lacks the numbers of an open transaction.
+        """
+        if len(self._last_n) > NUMBER_CACHE_SIZE:
+            for value in list(islice(self._last_n, len(self._last_n) - NUMBER_CACHE_SIZE // 2)):
+                del self._last_n[value]
+
+    def forget(self) -> None:
+        """Forget the remembered numbers: another process may have added events.
+
+        It takes effect in the next transaction, because it is called on any thread. A transaction
+        under way has looked up its numbers, and has assigned some that are not in the database yet.
+        """
+        self._is_forgotten = True
+
+    def __len__(self) -> int:
+        """The number of remembered numbers."""
+        return len(self._last_n)
+
+
+def _find_named_job(event: AppendEvent) -> str | None:
+    """Find the job that an event's row names; None for a run's job, or a job that is a work item.
+
+    The events of such a job are all events of its resource, and have the same numbers.
+    """
+    is_alone = event.resource_id.startswith("run_") or event.resource_id == event.job_id
+    return None if is_alone else event.job_id
+
+
+def _omit_known(event: AppendEvent) -> Mapping[str, object]:
+    """Return an event's data without the ids that are known anyway; readers add them."""
+    data, ids = event.data, {"id": event.resource_id, "job_id": event.job_id}
+    if data.get("id") != event.resource_id and "job_id" not in data:
+        return data
+    return {name: value for name, value in data.items() if ids.get(name) != value}
+
+
 class DatabaseLocked(Exception):  # noqa: N818 - names what happened
-    """Another connection is writing; nothing was written, and the write may be retried.
+    """Raised if another connection is writing; nothing was written, and a retry may work.
 
     Attributes:
         message: error message for callers that have waited for too long.
@@ -32,18 +134,15 @@ class DatabaseLocked(Exception):  # noqa: N818 - names what happened
 
 
 class DatabaseUnreachable(DatabaseLocked):
-    """There is no connection; nothing was written, and the same may be tried again."""
+    """Raised if there is no connection; nothing was written, and a retry may work."""
 
     message = "The database cannot be reached: retry in a moment."
 
 
 class DatabaseUnwritable(DatabaseLocked):
-    """The database takes no writes now, such as on a full disk; nothing was written.
+    """Raised if the database takes no writes now, as on a full disk; nothing was written.
 
     A smaller transaction may still fit, and the same transaction may be tried again.
-
-    Args:
-        message: the reason and the next step.
     """
 
     def __init__(self, message: str) -> None:
@@ -52,7 +151,7 @@ class DatabaseUnwritable(DatabaseLocked):
 
 
 class CommitInDoubt(Exception):  # noqa: N818 - names what happened
-    """The connection was lost in a commit, which may have been made.
+    """Raised if the connection was lost during a commit, which may have been made.
 
     Args:
         find_outcome: returns whether it was made. It raises `DatabaseLocked` while that is
@@ -71,7 +170,6 @@ class WriteConnection(ABC):
     other.
 
     Attributes:
-        kind: kind of the database.
         is_remote: whether each transaction waits for a network, so that none is made in the loop.
         numbers: remembered numbers of events.
     """
@@ -91,7 +189,6 @@ class WriteConnection(ABC):
         """Write a batch in one transaction, and return the seconds that its commit took.
 
         Args:
-            leases: leases that it is written under.
             wait_ms: maximum wait for another connection's transaction, in milliseconds, if waiting
                 gives the connection no place in a queue.
 
@@ -112,11 +209,11 @@ class WriteConnection(ABC):
     @property
     @abstractmethod
     def ballast_bytes(self) -> int:
-        """Return the size of the ballast on the database's disk; may be called on any thread."""
+        """The space reserved on the database's disk, in bytes; may be read on any thread."""
 
     @abstractmethod
     def grow_ballast(self, size_bytes: int) -> None:
-        """Hold at least so many bytes of ballast.
+        """Reserve at least `size_bytes` of disk space for results.
 
         Raises:
             DatabaseLocked: there is no room for them now, or no connection.
@@ -125,7 +222,7 @@ class WriteConnection(ABC):
 
     @abstractmethod
     def drop_ballast(self) -> bool:
-        """Give the ballast back to the file system; return whether there was any."""
+        """Release the disk space that is reserved for results; return whether there was any."""
 
     def _apply_changes(self, batch: MergedChanges, event_rows: Rows) -> None:
         """Run a batch's changes in the open transaction; `_check_limits` must follow."""
@@ -153,7 +250,7 @@ class WriteConnection(ABC):
             self._insert("events", EVENT_COLUMNS, event_rows)
 
     def _patch(self, patch: PatchDocument) -> None:
-        """Change members of a document, whose row is locked meanwhile."""
+        """Change members of a document, whose row is locked meanwhile; do nothing if it is gone."""
         statement = build_document_lock(self.kind, patch.table)
         row = self._execute(statement, {"id": patch.id}).fetchone()
         if row is not None:
@@ -161,13 +258,16 @@ class WriteConnection(ABC):
             self._update(patch.table, ("doc",), [[doc, patch.id]])
 
     def _add_spending(self, spend: AddSpending) -> None:
-        """Add to the money spent in the database itself, which all processes share."""
+        """Add to a row of spending in the database, so that all processes' additions count.
+
+        `_check_limits` must follow, because the limit may forbid the addition.
+        """
         self._execute(INSERT_SPENDING_SQL, {"id": spend.id, "key_id": spend.key_id})
         parameters = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
         self._additions.append((spend.id, self._execute(ADD_SPENDING_SQL, parameters)))
 
     def _check_limits(self) -> None:
-        """Refuse spending beyond a limit, once the answers of all statements are there."""
+        """Raise `OverLimit` if an addition exceeded its limit, once all statements are answered."""
         for spending_id, cursor in self._additions:
             if not cursor.rowcount:
                 raise OverLimit(spending_id)

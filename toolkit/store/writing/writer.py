@@ -20,9 +20,8 @@ from toolkit.store.changes import (
     OverLimit,
     make_retryable_error,
 )
-from toolkit.store.writing.backlog import Backlog
 from toolkit.store.writing.outages import ROWS, WriteOutages
-from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
+from toolkit.store.writing.submissions import Backlog, MergedChanges, Submission, SubmissionGroup
 from toolkit.store.writing.write_connection import (
     CommitInDoubt,
     DatabaseLocked,
@@ -76,10 +75,7 @@ class ChangeWriter:
     """A writer of submissions, in transactions and in order.
 
     Args:
-        connection: connection to the database, for the writer alone.
-        is_synced: whether each commit waits for the disk.
         committed: called on the loop with the events of each transaction, once it is durable.
-        timed: called with the seconds that each commit took, on the thread that made it.
         outages: monitor that it notifies of failed writes; the writer's own by default.
 
     Attributes:
@@ -124,11 +120,11 @@ class ChangeWriter:
 
     @property
     def ballast_bytes(self) -> int:
-        """Return how many bytes of ballast are held."""
+        """The disk space that is reserved for results, in bytes."""
         return self._connection.ballast_bytes
 
     def grow_ballast(self) -> "asyncio.Future[None]":
-        """Have as much ballast held as is wanted; the future is done when it is."""
+        """Have `wanted_ballast_bytes` of disk space reserved; the future is done when they are."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + WORK_WAIT_S
         submission = Submission((), None, loop.create_future(), deadline, grows_ballast=True)
@@ -263,7 +259,7 @@ class ChangeWriter:
                 group = SubmissionGroup(self.backlog.pop_group(MAX_THREAD_WEIGHT))
 
     def _extend_group(self, group: SubmissionGroup, max_weight: int) -> SubmissionGroup:
-        """Add changes that were submitted meanwhile to a group, while it has room."""
+        """Return a group with changes that were submitted meanwhile, if it has room for them."""
         room = max_weight - sum(submission.weight for submission in group.submissions)
         if room <= 0 or not self.backlog:
             return group
@@ -319,11 +315,7 @@ class ChangeWriter:
         self._thread.shutdown(wait=True)
 
     def _write_group(self, group: SubmissionGroup, wait_ms: int) -> WriteResult:
-        """Write a group in one transaction, or in parts when some of it cannot be written.
-
-        Args:
-            wait_ms: maximum wait for another connection's transaction, in milliseconds.
-        """
+        """Write a group in one transaction, or in parts when some of it cannot be written."""
         if self._doubt is not None:
             return self._settle_doubt(*self._doubt, group)
         self._is_unwritable = False
@@ -383,7 +375,7 @@ class ChangeWriter:
         return WriteResult(errors, [submission for part in unwritten_parts for submission in part])
 
     def _restore_ballast(self) -> bool:
-        """Try to hold all the ballast needed, now and then; return whether it is complete."""
+        """Try, now and then, to reserve all wanted disk space; return whether it is reserved."""
         self._is_unwritable = True
         if time.monotonic() < self._grow_at:
             return False
@@ -398,11 +390,11 @@ class ChangeWriter:
         return True
 
     def forfeit(self, lease: Lease, error: Exception) -> None:
-        """Have all later writes under a lease fail with an error, until the lease is given back."""
+        """Have all later writes under a lease fail with an error, until `forget` is called."""
         self._failed_leases.setdefault(lease, error)
 
     def forget(self, lease: Lease) -> None:
-        """Forget that writes under a lease fail: it was given back, and nothing is written."""
+        """Forget that writes under a lease fail, because the lease has been released."""
         self._failed_leases.pop(lease, None)
 
     def _fail_lease(self, submission: Submission, error: Exception) -> Exception:
@@ -423,7 +415,7 @@ class ChangeWriter:
     def _try_write(
         self, group: SubmissionGroup, part: Sequence[Submission], wait_ms: int
     ) -> Exception | None:
-        """Try to write a part of a group in one transaction; return the error, if any."""
+        """Try to write a part of a group in one transaction; return the error, or None."""
         leases = {s.lease for s in part if s.lease}
         for lease in leases:
             if lease in self._failed_leases:
@@ -452,7 +444,7 @@ class ChangeWriter:
         part: Sequence[Submission],
         wait_ms: int,
     ) -> float:
-        """Write a part; if only space is missing for the result of a paid call, drop the ballast.
+        """Write a part; if space is missing for a paid result, release the reserved space first.
 
         Returns:
             the seconds that the commit took.
@@ -500,7 +492,7 @@ class ChangeWriter:
         return WriteResult(errors, other_submissions)
 
     def _release_abandoned(self, wait_ms: int) -> None:
-        """Release the roots that were refused but exist, so that an engine can claim them."""
+        """Release work items that were refused but written, so that an engine can claim them."""
         updates: dict[str, dict[str, object]] = {
             root_id: {"owner": None} for root_id in self._abandoned
         }
@@ -509,5 +501,5 @@ class ChangeWriter:
             self._abandoned.clear()
 
     def invalidate_numbers(self) -> None:
-        """Forget the remembered numbers: another process may have added events."""
+        """Forget the remembered event numbers, because another process may have added events."""
         self._connection.numbers.forget()

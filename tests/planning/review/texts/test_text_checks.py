@@ -1,5 +1,6 @@
 """Checks of texts by table: good texts pass, and the check of its defect blocks a spoiled text."""
 
+import math
 import time
 import tomllib
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.planning.review.evidence import build_text
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import ReviewIssue
 from toolkit.planning.review.reviewer import find_issues
 
 FOLDER = Path(__file__).parent
@@ -69,10 +70,10 @@ NASTY = {
 }
 
 
-def measure_review_s(text: str) -> float:
-    """Measure the CPU time in seconds of the review of a text, the minimum of three."""
-    times = []
-    for _ in range(3):
+def measure_review_s(text: str, limit_s: float = 0.0) -> float:
+    """Measure the CPU time in seconds of a review: within the limit, or the minimum of three."""
+    times: list[float] = []
+    while len(times) < 3 and min(times, default=math.inf) >= limit_s:
         started = time.process_time()
         find_text_issues(BLUE, text)
         times.append(time.process_time() - started)
@@ -91,7 +92,7 @@ def prose_s() -> float:
 @pytest.mark.parametrize("name", NASTY)
 def test_reviews_a_hostile_text_as_fast_as_prose(name: str, prose_s: float) -> None:
     """Given a megabyte of hostile text, then its review takes about as long as that of prose."""
-    assert measure_review_s(NASTY[name]) < 8 * prose_s
+    assert measure_review_s(NASTY[name], 8 * prose_s) < 8 * prose_s
 
 
 def test_blocks_a_repeated_text() -> None:

@@ -16,12 +16,12 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 
 class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
-    """An artifact. A small artifact keeps its bytes once they are read, and shows itself."""
+    """An artifact. Up to 4 MiB, it keeps its bytes once read, and a notebook displays it."""
 
     noun, resource, record_type = "Artifact", "artifacts", artifacts.Artifact
 
     async def content(self) -> bytes:
-        """Read its bytes."""
+        """Return the bytes of the artifact, from memory if it is small and was read before."""
         if self._cached_bytes is not None:
             return self._cached_bytes
         data = await self._http.request_bytes(f"{self.path}/content")
@@ -30,12 +30,12 @@ class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
         return data
 
     async def lineage(self) -> LineageView:
-        """Read the jobs and artifacts that it was made from."""
+        """Read the jobs and artifacts that the artifact was made from."""
         path = f"{self.path}/lineage"
         return await self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
     async def delete(self) -> Self:
-        """Delete it with its bytes.
+        """Delete the artifact with its bytes.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of is under way.
@@ -45,17 +45,19 @@ class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
         return self
 
     async def text(self) -> str:
-        """Read its bytes as text."""
+        """Read the artifact as UTF-8 text."""
         return (await self.content()).decode("utf-8")
 
     async def value(self) -> object:
-        """Read the value: a text, parsed JSON, a table of its own library, or bytes."""
+        """Read the content as a Python value, by its media type: a text, parsed JSON, a table of
+        the library that it was made with, or bytes.
+        """
         from toolkit.functions.values import read_value
 
         return read_value(await self.content(), self.media_type, self.metadata)
 
     async def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write it to a file, completely or not at all, in pieces that need little memory.
+        """Write the artifact to a file, completely or not at all, and return the path of the file.
 
         In a folder, the file has a safe form of the artifact's name, and replaces another file only
         with `overwrite`. A file named by the caller is always replaced.
@@ -74,12 +76,12 @@ class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
 
 
 class AsyncArtifacts(DeletableCalls[AsyncReply[AsyncArtifact]], AsyncResource[AsyncArtifact]):
-    """`client.artifacts`."""
+    """`client.artifacts`: read, upload and delete files, and trace their origin."""
 
     handle = AsyncArtifact
 
     async def get(self, id: str) -> AsyncArtifact:
-        """Read an artifact. A small artifact comes with its bytes, so that it can show itself."""
+        """Read an artifact; if it is small, also its bytes, so that a notebook can display it."""
         artifact = await super().get(id)
         if artifact.is_small:
             await artifact.content()
@@ -114,10 +116,10 @@ class AsyncArtifacts(DeletableCalls[AsyncReply[AsyncArtifact]], AsyncResource[As
 
 
 async def read_artifact(http: AsyncHttpClient, artifact_id: str | None) -> AsyncArtifact:
-    """Read the artifact of some work.
+    """Read an artifact of some work by its id, which may be missing.
 
     Raises:
-        RequestError: `NOT_FOUND` where the work has none.
+        RequestError: `NOT_FOUND` if the id is None or empty, or unknown.
     """
     if not artifact_id:
         raise RequestError(ErrorCode.NOT_FOUND, "There is no artifact yet: wait for the work.")

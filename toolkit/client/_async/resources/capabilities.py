@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AsyncCapability(CapabilityView, AsyncHandle[capabilities.CapabilityRecord]):
-    """A capability."""
+    """A capability, with its schemas and the providers that can serve it."""
 
     noun, resource, record_type = "Capability", "capabilities", capabilities.CapabilityRecord
 
@@ -47,6 +47,6 @@ class AsyncCapabilities(CapabilityCalls[AsyncReply["AsyncRun"]], AsyncResource[A
         """List every capability, in registry order.
 
         Args:
-            limit: greatest number of capabilities; None for all.
+            limit: maximum number of capabilities. Default: None, all.
         """
         return self._list_records({}, limit)

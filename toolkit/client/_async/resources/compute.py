@@ -8,12 +8,12 @@ from toolkit.contract import compute
 
 
 class AsyncCompute(ComputeView, AsyncDeletable[compute.Compute]):
-    """A GPU pod."""
+    """A rented GPU pod, which is billed until it is deleted."""
 
     noun, resource, record_type = "Compute", "compute", compute.Compute
 
 
 class AsyncComputes(ComputeCalls[AsyncReply[AsyncCompute]], AsyncResource[AsyncCompute]):
-    """`client.compute`."""
+    """`client.compute`: rent, list and delete GPU pods."""
 
     handle = AsyncCompute

@@ -3,19 +3,18 @@
 from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._collections import Collection
-from toolkit.client._connection_calls import ConnectionCalls, ConnectionHandleCalls
-from toolkit.client._definition_views import ConnectionView
-from toolkit.client._record_view import (
-    ConnectionTestView,
+from toolkit.client._connection_calls import (
+    ConnectionCalls,
+    ConnectionHandleCalls,
     DiscoveredVariable,
-    RecordView,
+    choose_variables,
     find_variable,
 )
+from toolkit.client._definition_views import ConnectionView
+from toolkit.client._record_view import ConnectionTestView, RecordView
 from toolkit.client._replies import AsyncReply
 from toolkit.contract import connections
-from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.health import Provider
-from toolkit.contract.suggestions import ask_meant
 
 
 class AsyncConnection(
@@ -23,12 +22,12 @@ class AsyncConnection(
     AsyncDeletable[connections.Connection],
     ConnectionHandleCalls[AsyncReply["AsyncConnection"]],
 ):
-    """A provider connection."""
+    """A connection: a pointer to the secret that holds a vendor's key."""
 
     noun, resource, record_type = "Connection", "providers/connections", connections.Connection
 
     async def test(self) -> ConnectionTestView:
-        """Check whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Check whether the secret exists and the vendor accepts the key; costs nothing."""
         return await self._http.request_view(
             ConnectionTestView, connections.ConnectionTest, "POST", f"{self.path}/test"
         )
@@ -37,12 +36,12 @@ class AsyncConnection(
 class AsyncConnections(
     ConnectionCalls[AsyncReply[AsyncConnection]], AsyncResource[AsyncConnection]
 ):
-    """`client.connections`."""
+    """`client.connections`: register, test, share and delete connections."""
 
     handle = AsyncConnection
 
     async def discover(self) -> Collection[RecordView[DiscoveredVariable]]:
-        """Find the vendors' conventional variables set in this process, and those connected.
+        """List each vendor's conventional variable: whether it is set here, and connected.
 
         Connect the vendors that you want by `connect`. A remote service reads its own environment,
         so a variable set here helps only if both are the same process.
@@ -52,7 +51,7 @@ class AsyncConnections(
         return Collection([RecordView(row, "Variable") for row in rows], "conventional variables")
 
     async def connect(self, *providers: str) -> Collection[AsyncConnection]:
-        """Register the conventional variables of vendors, such as `connect("openai")`.
+        """Connect vendors by their conventional environment variables: `connect("openai")`.
 
         Args:
             *providers: vendors; `all` for those that are not connected and whose variable is set.
@@ -60,21 +59,15 @@ class AsyncConnections(
         Raises:
             RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
         """
-        records = [row.record for row in await self.discover()]
-        variables = {record.provider: record.variable for record in records}
-        if providers == ("all",):
-            providers = tuple(
-                record.provider for record in records if record.set and not record.connected
-            )
-        for provider in providers:
-            if provider not in variables:
-                hint = f"Connect one of {', '.join(variables)}. {ask_meant(provider, variables)}"
-                raise RequestError(ErrorCode.INVALID_REQUEST, hint.rstrip())
-        handles = [await self.create(name, "environment", variables[name]) for name in providers]
+        variables = choose_variables(providers, [row.record for row in await self.discover()])
+        handles = [
+            await self.create(provider, "environment", variable)
+            for provider, variable in variables.items()
+        ]
         return Collection(handles, "connections")
 
     async def test(self, id: str) -> ConnectionTestView:
-        """Check whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Check whether the secret exists and the vendor accepts the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
         return await self._http.request_view(
             ConnectionTestView, connections.ConnectionTest, "POST", path

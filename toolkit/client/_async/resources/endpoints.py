@@ -8,12 +8,12 @@ from toolkit.contract import endpoints
 
 
 class AsyncEndpoint(EndpointView, AsyncDeletable[endpoints.Endpoint]):
-    """A serverless endpoint."""
+    """A serverless GPU endpoint of a GPU cloud."""
 
     noun, resource, record_type = "Endpoint", "endpoints", endpoints.Endpoint
 
 
 class AsyncEndpoints(EndpointCalls[AsyncReply[AsyncEndpoint]], AsyncResource[AsyncEndpoint]):
-    """`client.endpoints`."""
+    """`client.endpoints`: create, list and delete serverless endpoints."""
 
     handle = AsyncEndpoint

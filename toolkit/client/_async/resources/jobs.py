@@ -1,6 +1,6 @@
 """`client.jobs`: single executions for a run, for a node, or on the caller's own compute."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from toolkit.client._async.handle import AsyncWaitable
@@ -9,33 +9,35 @@ from toolkit.client._replies import AsyncReply
 from toolkit.client._work_calls import JobCalls
 from toolkit.client._work_views import ExecutionView, JobView
 from toolkit.contract import jobs
+from toolkit.contract.events import PieceKind, TextDelta, TextPiece
 
 if TYPE_CHECKING:
     from toolkit.client._async.resources.artifacts import AsyncArtifact
-    from toolkit.client._text_pieces import TextPiece
     from toolkit.client._vectors import Vectors
 
 J = TypeVar("J", bound=jobs.Job)
 
 
 class AsyncExecution(ExecutionView[J], AsyncWaitable[J]):
-    """A capability being executed: the part that runs and jobs share."""
+    """The base of runs and jobs: one execution of a capability."""
 
-    async def stream(self, *, check: bool = True) -> "AsyncIterator[TextPiece]":
+    async def stream(
+        self, *, kinds: Sequence[PieceKind] = ("text",), check: bool = True
+    ) -> AsyncIterator[TextPiece]:
         """Yield the output's text while it is written.
 
         The pieces from the last `restarts` piece on are the text of the output. Without
         `stream=True` at creation, the text comes in fewer pieces, or in one.
 
         Args:
+            kinds: kinds of pieces, of `text`, `reasoning` and `tool_call`; a piece has its `kind`.
             check: raise an error if the run failed or was cancelled.
 
         Raises:
             WorkError: the run failed or was cancelled, unless `check=False`.
             ServiceError: `UNAVAILABLE` if the service cannot be reached for too long.
         """
-        from toolkit.client._text_pieces import TextAssembler
-        from toolkit.contract.events import TextDelta
+        from toolkit.client._following import TextAssembler
 
         texts = TextAssembler()
         while not self.done:
@@ -44,15 +46,13 @@ class AsyncExecution(ExecutionView[J], AsyncWaitable[J]):
             ):
                 if isinstance(item, TextDelta):
                     piece = texts.add(item)
-                    if piece:
+                    if piece is not None and piece.kind in kinds:
                         yield piece
                 else:
                     self._last_event = item.n
             await self.refresh()
-        text = self.output.get("text") if isinstance(self.output, dict) else None
-        ending = texts.complete(text) if isinstance(text, str) else None
-        if ending is not None:
-            yield ending
+        for piece in texts.complete(self.output, kinds):
+            yield piece
         if check:
             self._raise_if_failed()
 
@@ -86,6 +86,6 @@ class AsyncJob(JobView, AsyncExecution[jobs.Job]):
 
 
 class AsyncJobs(JobCalls[AsyncReply[AsyncJob]], AsyncWorkResource[AsyncJob]):
-    """`client.jobs`."""
+    """`client.jobs`: list and read all jobs, or start one on your own compute."""
 
     handle = AsyncJob

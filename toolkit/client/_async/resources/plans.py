@@ -9,12 +9,12 @@ from toolkit.contract import plans
 
 
 class AsyncPlan(PlanView, AsyncHandle[plans.Plan]):
-    """A plan."""
+    """A plan for an objective, which has not run."""
 
     noun, resource, record_type = "Plan", "plans", plans.Plan
 
 
 class AsyncPlans(PlanCalls[AsyncReply[AsyncPlan]], AsyncResource[AsyncPlan]):
-    """`client.plans`."""
+    """`client.plans`: plan objectives without running them."""
 
     handle = AsyncPlan

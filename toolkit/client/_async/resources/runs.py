@@ -1,7 +1,6 @@
 """`client.runs`: one capability, or an agent, at a time."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
 from toolkit.client._async.handle import AsyncAnnotated
@@ -9,13 +8,7 @@ from toolkit.client._async.resource import AsyncAnnotatedResource
 from toolkit.client._async.resources.jobs import AsyncExecution
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
-from toolkit.client._tools import (
-    RequestedCall,
-    ToolFunction,
-    describe_tools,
-    map_functions,
-    read_calls,
-)
+from toolkit.client._tools import describe_tools, map_functions
 from toolkit.client._wire.messages import make_annotation, make_run_body
 from toolkit.client._work_views import RunView
 from toolkit.contract import runs
@@ -29,21 +22,9 @@ M = TypeVar("M", bound="BaseModel")
 
 
 class AsyncRun(RunView, AsyncExecution[runs.Run], AsyncAnnotated[runs.Run]):
-    """A run."""
+    """A run: one execution of a capability or of an agent."""
 
     noun, resource, record_type = "Run", "runs", runs.Run
-    functions: Mapping[str, ToolFunction] = MappingProxyType({})
-
-    @property
-    def tool_calls(self) -> list[RequestedCall]:
-        """The tools that the model asks for, with the arguments of your own functions typed.
-
-        Raises:
-            WorkError: `INVALID_OUTPUT` if arguments do not fit the annotations of a function.
-        """
-        output = self.record.output or {}
-        calls = output.get("tool_calls")
-        return read_calls(calls if isinstance(calls, list) else [], self.functions)
 
 
 class AsyncTypedRun(AsyncRun, Generic[M]):
@@ -68,7 +49,7 @@ class AsyncTypedRun(AsyncRun, Generic[M]):
 
 
 class AsyncRuns(AsyncAnnotatedResource[AsyncRun]):
-    """`client.runs`."""
+    """`client.runs`: start, list and read runs."""
 
     handle = AsyncRun
 
@@ -139,7 +120,7 @@ class AsyncRuns(AsyncAnnotatedResource[AsyncRun]):
         fields = add_output_schema(input or {}, output_model)
         tools = fields.get("tools") if isinstance(fields, Mapping) else None
         listed = list(tools) if isinstance(tools, Sequence) else []
-        if any(map(callable, listed)):
+        if any(callable(tool) or isinstance(tool, Mapping) for tool in listed):
             fields = {**fields, "tools": describe_tools(listed)}
         body = make_run_body(name, fields, version, config, target) | make_annotation(tags, note)
         run = await self._create(body, watches_text=stream)

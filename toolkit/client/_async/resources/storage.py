@@ -8,12 +8,12 @@ from toolkit.contract import storage
 
 
 class AsyncStorage(StorageView, AsyncDeletable[storage.Storage]):
-    """A network volume."""
+    """A network volume of a GPU cloud, which is billed until it is deleted."""
 
     noun, resource, record_type = "Storage", "storage", storage.Storage
 
 
 class AsyncStorages(StorageCalls[AsyncReply[AsyncStorage]], AsyncResource[AsyncStorage]):
-    """`client.storage`."""
+    """`client.storage`: rent, list and delete network volumes."""
 
     handle = AsyncStorage

@@ -12,7 +12,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 
 class AsyncTask(TaskView, AsyncAnnotated[tasks.Task], TaskHandleCalls[AsyncReply["AsyncTask"]]):
-    """A task; `wait` also returns when it is blocked, which only a person can change."""
+    """A task; `wait` also returns when the task is blocked, which means that a person must act."""
 
     noun, resource, record_type = "Task", "tasks", tasks.Task
 
@@ -31,7 +31,7 @@ class AsyncTask(TaskView, AsyncAnnotated[tasks.Task], TaskHandleCalls[AsyncReply
         return await AsyncWorkflows(self._http).get(workflow_id)
 
     async def plan(self) -> AsyncPlan:
-        """Read the plan that it follows.
+        """Read the plan that the task follows.
 
         Raises:
             RequestError: `NOT_FOUND` while there is none.
@@ -42,6 +42,6 @@ class AsyncTask(TaskView, AsyncAnnotated[tasks.Task], TaskHandleCalls[AsyncReply
 
 
 class AsyncTasks(TaskCalls[AsyncReply[AsyncTask]], AsyncAnnotatedResource[AsyncTask]):
-    """`client.tasks`."""
+    """`client.tasks`: start, review, resume and list tasks."""
 
     handle = AsyncTask

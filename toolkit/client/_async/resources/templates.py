@@ -1,4 +1,4 @@
-"""`client.templates`: containers to share."""
+"""`client.templates`: descriptions of containers for endpoints or pods."""
 
 from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncResource
@@ -8,7 +8,7 @@ from toolkit.contract import templates
 
 
 class AsyncTemplate(TemplateView, AsyncDeletable[templates.Template]):
-    """A template."""
+    """A template: a container image that endpoints or pods run."""
 
     noun, resource, record_type = "Template", "templates", templates.Template
 

@@ -26,14 +26,14 @@ class AsyncWorkflowNode(workflows.Node):
 
     @classmethod
     def of(cls, node: workflows.Node, http: AsyncHttpClient) -> "AsyncWorkflowNode":
-        """Make the node of a record."""
+        """Copy a node of a record, with a client to read its job and its artifact by."""
         copy = cls.model_construct(node.model_fields_set, **dict(node))
         copy._http = http
         return copy
 
     @property
     async def job(self) -> "AsyncJob":
-        """Its job, read now.
+        """The node's job, read now.
 
         Raises:
             RequestError: `NOT_FOUND` while the node has none.
@@ -46,12 +46,16 @@ class AsyncWorkflowNode(workflows.Node):
 
     @property
     async def output(self) -> Any:
-        """The output of its capability, read now, or None until it is completed."""
+        """The output of the node's job, read now; None without a job, or if the job failed.
+
+        Raises:
+            RequestError: `CONFLICT` while the job is under way.
+        """
         return None if self.job_id is None else (await self.job).output
 
     @property
     async def text(self) -> GeneratedText | None:
-        """The text of its output, read now, or None if it has no text or is not completed."""
+        """The text in the node's output, read now; None without a text or before completion."""
         return None if self.job_id is None else (await self.job).text
 
     @property
@@ -65,7 +69,7 @@ class AsyncWorkflowNode(workflows.Node):
 
     @property
     async def artifact(self) -> "AsyncArtifact":
-        """Read its artifact now. A small artifact comes with its bytes.
+        """The node's artifact, read now; a small artifact comes with its bytes.
 
         Raises:
             RequestError: `NOT_FOUND` while the node has none.
@@ -76,7 +80,7 @@ class AsyncWorkflowNode(workflows.Node):
 
 
 class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]):
-    """A submitted workflow."""
+    """A submitted workflow, with its nodes and their results."""
 
     noun, resource, record_type = "Workflow", "workflows", workflows.WorkflowRecord
 
@@ -103,7 +107,7 @@ class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]
         return await self[node_id].artifact
 
     async def retry(self) -> Self:
-        """Run it again from its failed nodes on; its id and its results stay.
+        """Run the workflow again from its failed nodes on; its id and its results stay.
 
         Raises:
             RequestError: `CONFLICT` unless it has failed or was cancelled.
@@ -133,6 +137,6 @@ class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]
 class AsyncWorkflows(
     WorkflowCalls[AsyncReply[AsyncWorkflowRun]], AsyncAnnotatedResource[AsyncWorkflowRun]
 ):
-    """`client.workflows`."""
+    """`client.workflows`: submit, retry, fork and list workflows."""
 
     handle = AsyncWorkflowRun

@@ -17,12 +17,12 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 
 class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
-    """An artifact. A small artifact keeps its bytes once they are read, and shows itself."""
+    """An artifact. Up to 4 MiB, it keeps its bytes once read, and a notebook displays it."""
 
     noun, resource, record_type = "Artifact", "artifacts", artifacts.Artifact
 
     def content(self) -> bytes:
-        """Read its bytes."""
+        """Return the bytes of the artifact, from memory if it is small and was read before."""
         if self._cached_bytes is not None:
             return self._cached_bytes
         data = self._http.request_bytes(f"{self.path}/content")
@@ -31,12 +31,12 @@ class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
         return data
 
     def lineage(self) -> LineageView:
-        """Read the jobs and artifacts that it was made from."""
+        """Read the jobs and artifacts that the artifact was made from."""
         path = f"{self.path}/lineage"
         return self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
     def delete(self) -> Self:
-        """Delete it with its bytes.
+        """Delete the artifact with its bytes.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of is under way.
@@ -46,17 +46,19 @@ class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
         return self
 
     def text(self) -> str:
-        """Read its bytes as text."""
+        """Read the artifact as UTF-8 text."""
         return (self.content()).decode("utf-8")
 
     def value(self) -> object:
-        """Read the value: a text, parsed JSON, a table of its own library, or bytes."""
+        """Read the content as a Python value, by its media type: a text, parsed JSON, a table of
+        the library that it was made with, or bytes.
+        """
         from toolkit.functions.values import read_value
 
         return read_value(self.content(), self.media_type, self.metadata)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write it to a file, completely or not at all, in pieces that need little memory.
+        """Write the artifact to a file, completely or not at all, and return the path of the file.
 
         In a folder, the file has a safe form of the artifact's name, and replaces another file only
         with `overwrite`. A file named by the caller is always replaced.
@@ -75,12 +77,12 @@ class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
 
 
 class Artifacts(DeletableCalls[Reply[Artifact]], Resource[Artifact]):
-    """`client.artifacts`."""
+    """`client.artifacts`: read, upload and delete files, and trace their origin."""
 
     handle = Artifact
 
     def get(self, id: str) -> Artifact:
-        """Read an artifact. A small artifact comes with its bytes, so that it can show itself."""
+        """Read an artifact; if it is small, also its bytes, so that a notebook can display it."""
         artifact = super().get(id)
         if artifact.is_small:
             artifact.content()
@@ -113,10 +115,10 @@ class Artifacts(DeletableCalls[Reply[Artifact]], Resource[Artifact]):
 
 
 def read_artifact(http: HttpClient, artifact_id: str | None) -> Artifact:
-    """Read the artifact of some work.
+    """Read an artifact of some work by its id, which may be missing.
 
     Raises:
-        RequestError: `NOT_FOUND` where the work has none.
+        RequestError: `NOT_FOUND` if the id is None or empty, or unknown.
     """
     if not artifact_id:
         raise RequestError(ErrorCode.NOT_FOUND, "There is no artifact yet: wait for the work.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Capability(CapabilityView, Handle[capabilities.CapabilityRecord]):
-    """A capability."""
+    """A capability, with its schemas and the providers that can serve it."""
 
     noun, resource, record_type = "Capability", "capabilities", capabilities.CapabilityRecord
 
@@ -48,6 +48,6 @@ class Capabilities(CapabilityCalls[Reply["Run"]], Resource[Capability]):
         """List every capability, in registry order.
 
         Args:
-            limit: greatest number of capabilities; None for all.
+            limit: maximum number of capabilities. Default: None, all.
         """
         return self._list_records({}, limit)

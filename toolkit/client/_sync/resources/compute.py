@@ -9,12 +9,12 @@ from toolkit.contract import compute
 
 
 class Compute(ComputeView, Deletable[compute.Compute]):
-    """A GPU pod."""
+    """A rented GPU pod, which is billed until it is deleted."""
 
     noun, resource, record_type = "Compute", "compute", compute.Compute
 
 
 class Computes(ComputeCalls[Reply[Compute]], Resource[Compute]):
-    """`client.compute`."""
+    """`client.compute`: rent, list and delete GPU pods."""
 
     handle = Compute

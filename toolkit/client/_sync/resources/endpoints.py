@@ -9,12 +9,12 @@ from toolkit.contract import endpoints
 
 
 class Endpoint(EndpointView, Deletable[endpoints.Endpoint]):
-    """A serverless endpoint."""
+    """A serverless GPU endpoint of a GPU cloud."""
 
     noun, resource, record_type = "Endpoint", "endpoints", endpoints.Endpoint
 
 
 class Endpoints(EndpointCalls[Reply[Endpoint]], Resource[Endpoint]):
-    """`client.endpoints`."""
+    """`client.endpoints`: create, list and delete serverless endpoints."""
 
     handle = Endpoint

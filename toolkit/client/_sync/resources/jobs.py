@@ -1,7 +1,7 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.jobs`: single executions for a run, for a node, or on the caller's own compute."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from toolkit.client._replies import Reply
@@ -10,48 +10,48 @@ from toolkit.client._sync.resource import WorkResource
 from toolkit.client._work_calls import JobCalls
 from toolkit.client._work_views import ExecutionView, JobView
 from toolkit.contract import jobs
+from toolkit.contract.events import PieceKind, TextDelta, TextPiece
 
 if TYPE_CHECKING:
     from toolkit.client._sync.resources.artifacts import Artifact
-    from toolkit.client._text_pieces import TextPiece
     from toolkit.client._vectors import Vectors
 
 J = TypeVar("J", bound=jobs.Job)
 
 
 class Execution(ExecutionView[J], Waitable[J]):
-    """A capability being executed: the part that runs and jobs share."""
+    """The base of runs and jobs: one execution of a capability."""
 
-    def stream(self, *, check: bool = True) -> "Iterator[TextPiece]":
+    def stream(
+        self, *, kinds: Sequence[PieceKind] = ("text",), check: bool = True
+    ) -> Iterator[TextPiece]:
         """Yield the output's text while it is written.
 
         The pieces from the last `restarts` piece on are the text of the output. Without
         `stream=True` at creation, the text comes in fewer pieces, or in one.
 
         Args:
+            kinds: kinds of pieces, of `text`, `reasoning` and `tool_call`; a piece has its `kind`.
             check: raise an error if the run failed or was cancelled.
 
         Raises:
             WorkError: the run failed or was cancelled, unless `check=False`.
             ServiceError: `UNAVAILABLE` if the service cannot be reached for too long.
         """
-        from toolkit.client._text_pieces import TextAssembler
-        from toolkit.contract.events import TextDelta
+        from toolkit.client._following import TextAssembler
 
         texts = TextAssembler()
         while not self.done:
             for item in self._http.stream_events(self.path, self._last_event, begin=texts.begin):
                 if isinstance(item, TextDelta):
                     piece = texts.add(item)
-                    if piece:
+                    if piece is not None and piece.kind in kinds:
                         yield piece
                 else:
                     self._last_event = item.n
             self.refresh()
-        text = self.output.get("text") if isinstance(self.output, dict) else None
-        ending = texts.complete(text) if isinstance(text, str) else None
-        if ending is not None:
-            yield ending
+        for piece in texts.complete(self.output, kinds):
+            yield piece
         if check:
             self._raise_if_failed()
 
@@ -85,6 +85,6 @@ class Job(JobView, Execution[jobs.Job]):
 
 
 class Jobs(JobCalls[Reply[Job]], WorkResource[Job]):
-    """`client.jobs`."""
+    """`client.jobs`: list and read all jobs, or start one on your own compute."""
 
     handle = Job

@@ -10,12 +10,12 @@ from toolkit.contract import plans
 
 
 class Plan(PlanView, Handle[plans.Plan]):
-    """A plan."""
+    """A plan for an objective, which has not run."""
 
     noun, resource, record_type = "Plan", "plans", plans.Plan
 
 
 class Plans(PlanCalls[Reply[Plan]], Resource[Plan]):
-    """`client.plans`."""
+    """`client.plans`: plan objectives without running them."""
 
     handle = Plan

@@ -2,7 +2,6 @@
 """`client.runs`: one capability, or an agent, at a time."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
 from toolkit.client._options import check_options, collect_options, document_options
@@ -10,13 +9,7 @@ from toolkit.client._output_model import add_output_schema
 from toolkit.client._sync.handle import Annotated
 from toolkit.client._sync.resource import AnnotatedResource
 from toolkit.client._sync.resources.jobs import Execution
-from toolkit.client._tools import (
-    RequestedCall,
-    ToolFunction,
-    describe_tools,
-    map_functions,
-    read_calls,
-)
+from toolkit.client._tools import describe_tools, map_functions
 from toolkit.client._wire.messages import make_annotation, make_run_body
 from toolkit.client._work_views import RunView
 from toolkit.contract import runs
@@ -30,21 +23,9 @@ M = TypeVar("M", bound="BaseModel")
 
 
 class Run(RunView, Execution[runs.Run], Annotated[runs.Run]):
-    """A run."""
+    """A run: one execution of a capability or of an agent."""
 
     noun, resource, record_type = "Run", "runs", runs.Run
-    functions: Mapping[str, ToolFunction] = MappingProxyType({})
-
-    @property
-    def tool_calls(self) -> list[RequestedCall]:
-        """The tools that the model asks for, with the arguments of your own functions typed.
-
-        Raises:
-            WorkError: `INVALID_OUTPUT` if arguments do not fit the annotations of a function.
-        """
-        output = self.record.output or {}
-        calls = output.get("tool_calls")
-        return read_calls(calls if isinstance(calls, list) else [], self.functions)
 
 
 class TypedRun(Run, Generic[M]):
@@ -69,7 +50,7 @@ class TypedRun(Run, Generic[M]):
 
 
 class Runs(AnnotatedResource[Run]):
-    """`client.runs`."""
+    """`client.runs`: start, list and read runs."""
 
     handle = Run
 
@@ -140,7 +121,7 @@ class Runs(AnnotatedResource[Run]):
         fields = add_output_schema(input or {}, output_model)
         tools = fields.get("tools") if isinstance(fields, Mapping) else None
         listed = list(tools) if isinstance(tools, Sequence) else []
-        if any(map(callable, listed)):
+        if any(callable(tool) or isinstance(tool, Mapping) for tool in listed):
             fields = {**fields, "tools": describe_tools(listed)}
         body = make_run_body(name, fields, version, config, target) | make_annotation(tags, note)
         run = self._create(body, watches_text=stream)

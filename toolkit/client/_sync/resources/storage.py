@@ -9,12 +9,12 @@ from toolkit.contract import storage
 
 
 class Storage(StorageView, Deletable[storage.Storage]):
-    """A network volume."""
+    """A network volume of a GPU cloud, which is billed until it is deleted."""
 
     noun, resource, record_type = "Storage", "storage", storage.Storage
 
 
 class Storages(StorageCalls[Reply[Storage]], Resource[Storage]):
-    """`client.storage`."""
+    """`client.storage`: rent, list and delete network volumes."""
 
     handle = Storage

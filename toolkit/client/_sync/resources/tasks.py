@@ -13,7 +13,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 
 class Task(TaskView, Annotated[tasks.Task], TaskHandleCalls[Reply["Task"]]):
-    """A task; `wait` also returns when it is blocked, which only a person can change."""
+    """A task; `wait` also returns when the task is blocked, which means that a person must act."""
 
     noun, resource, record_type = "Task", "tasks", tasks.Task
 
@@ -32,7 +32,7 @@ class Task(TaskView, Annotated[tasks.Task], TaskHandleCalls[Reply["Task"]]):
         return Workflows(self._http).get(workflow_id)
 
     def plan(self) -> Plan:
-        """Read the plan that it follows.
+        """Read the plan that the task follows.
 
         Raises:
             RequestError: `NOT_FOUND` while there is none.
@@ -43,6 +43,6 @@ class Task(TaskView, Annotated[tasks.Task], TaskHandleCalls[Reply["Task"]]):
 
 
 class Tasks(TaskCalls[Reply[Task]], AnnotatedResource[Task]):
-    """`client.tasks`."""
+    """`client.tasks`: start, review, resume and list tasks."""
 
     handle = Task

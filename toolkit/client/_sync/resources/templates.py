@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.templates`: containers to share."""
+"""`client.templates`: descriptions of containers for endpoints or pods."""
 
 from toolkit.client._infrastructure import TemplateCalls, TemplateView
 from toolkit.client._replies import Reply
@@ -9,7 +9,7 @@ from toolkit.contract import templates
 
 
 class Template(TemplateView, Deletable[templates.Template]):
-    """A template."""
+    """A template: a container image that endpoints or pods run."""
 
     noun, resource, record_type = "Template", "templates", templates.Template
 

@@ -27,14 +27,14 @@ class WorkflowNode(workflows.Node):
 
     @classmethod
     def of(cls, node: workflows.Node, http: HttpClient) -> "WorkflowNode":
-        """Make the node of a record."""
+        """Copy a node of a record, with a client to read its job and its artifact by."""
         copy = cls.model_construct(node.model_fields_set, **dict(node))
         copy._http = http
         return copy
 
     @property
     def job(self) -> "Job":
-        """Its job, read now.
+        """The node's job, read now.
 
         Raises:
             RequestError: `NOT_FOUND` while the node has none.
@@ -47,12 +47,16 @@ class WorkflowNode(workflows.Node):
 
     @property
     def output(self) -> Any:
-        """The output of its capability, read now, or None until it is completed."""
+        """The output of the node's job, read now; None without a job, or if the job failed.
+
+        Raises:
+            RequestError: `CONFLICT` while the job is under way.
+        """
         return None if self.job_id is None else (self.job).output
 
     @property
     def text(self) -> GeneratedText | None:
-        """The text of its output, read now, or None if it has no text or is not completed."""
+        """The text in the node's output, read now; None without a text or before completion."""
         return None if self.job_id is None else (self.job).text
 
     @property
@@ -66,7 +70,7 @@ class WorkflowNode(workflows.Node):
 
     @property
     def artifact(self) -> "Artifact":
-        """Read its artifact now. A small artifact comes with its bytes.
+        """The node's artifact, read now; a small artifact comes with its bytes.
 
         Raises:
             RequestError: `NOT_FOUND` while the node has none.
@@ -77,7 +81,7 @@ class WorkflowNode(workflows.Node):
 
 
 class WorkflowRun(WorkflowRunView, Annotated[workflows.WorkflowRecord]):
-    """A submitted workflow."""
+    """A submitted workflow, with its nodes and their results."""
 
     noun, resource, record_type = "Workflow", "workflows", workflows.WorkflowRecord
 
@@ -104,7 +108,7 @@ class WorkflowRun(WorkflowRunView, Annotated[workflows.WorkflowRecord]):
         return self[node_id].artifact
 
     def retry(self) -> Self:
-        """Run it again from its failed nodes on; its id and its results stay.
+        """Run the workflow again from its failed nodes on; its id and its results stay.
 
         Raises:
             RequestError: `CONFLICT` unless it has failed or was cancelled.
@@ -130,6 +134,6 @@ class WorkflowRun(WorkflowRunView, Annotated[workflows.WorkflowRecord]):
 
 
 class Workflows(WorkflowCalls[Reply[WorkflowRun]], AnnotatedResource[WorkflowRun]):
-    """`client.workflows`."""
+    """`client.workflows`: submit, retry, fork and list workflows."""
 
     handle = WorkflowRun

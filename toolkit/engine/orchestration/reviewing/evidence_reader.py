@@ -38,7 +38,7 @@ class NodeHistory:
 
     @classmethod
     def trace(cls, node: PlanNode, reviews: Sequence[Review]) -> "NodeHistory":
-        """Trace a node of a plan through the reviews that had it run again."""
+        """Collect the history of a node from its plan and from the actions of reviews on it."""
         planned_input, options = dict(node.input), node.options
         texts: dict[bool, dict[str, None]] = {True: {}, False: {}}
         for action in _iterate_actions(node.id, reviews):
@@ -57,7 +57,7 @@ def _iterate_actions(node_id: str, reviews: Sequence[Review]) -> Iterator[Recomm
 
 
 class EvidenceReader:
-    """The reader of the evidence of a workflow that a task has run."""
+    """Reads the evidence for a review: requests and results of the nodes of a task's workflow."""
 
     def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core
@@ -76,7 +76,9 @@ class EvidenceReader:
                 output = job.output if job else None
                 entry = await self._artifacts.find(AccountScope(account_id), node.artifact_id)
                 blob = await self._artifacts.load_blob(entry)
-            evidence[node.id] = replace(item, output=output, blob=blob)
+            evidence[node.id] = replace(
+                item, output=output, blob=blob, artifact_id=node.artifact_id or ""
+            )
         for node_id, item in evidence.items():
             upstream = [evidence[up] for up in item.node.depends_on if up in evidence]
             evidence[node_id] = replace(
@@ -89,7 +91,7 @@ class EvidenceReader:
     async def read_requests(
         self, account_id: str, task: Task, workflow: WorkflowRecord, plan: Plan
     ) -> list[Evidence]:
-        """Read the input and outcome of every node, without its output."""
+        """Read the input, status and history of every node, without its output."""
         plan_nodes = {node.id: node for node in plan.nodes}
         before = [
             await self._core.records.workflows.get(AccountScope(account_id), workflow_id)
@@ -135,7 +137,7 @@ class EvidenceReader:
     async def _find_others(
         self, account_id: str, item: Evidence, runs: Sequence[Node]
     ) -> tuple[str, ...]:
-        """Find the other connected providers for a node, the default provider first."""
+        """Find the connected providers that could run a node and were not tried, default first."""
         capability = item.capability
         options = (item.node.options or Options()).model_copy(update={"provider": None})
         pool = await self._core.directory.find_providers(
@@ -155,7 +157,10 @@ class EvidenceReader:
 
 
 def _is_bound(item: Evidence, plan_node: PlanNode, upstream: Sequence[Evidence]) -> bool:
-    """Check whether a node works only with its present provider."""
+    """Check whether a node cannot change its provider.
+
+    It has no provider, its plan names the provider, or it uses a voice that only one provider has.
+    """
     if item.capability.operation is None or (plan_node.options and plan_node.options.provider):
         return True
     return _PROVIDERS_NAME in item.node.input or any(
@@ -177,7 +182,10 @@ def _is_same(error: ErrorInfo | None, current: ErrorInfo) -> bool:
 
 
 def _find_pictures(item: Evidence, upstream: list[Evidence]) -> dict[str, Blob]:
-    """Find the pictures from upstream nodes that filled fields of a node."""
+    """Find the pictures from upstream nodes that filled fields of a node, by field.
+
+    A field counts only if a single upstream result fits it.
+    """
     pictures: dict[str, Blob] = {}
     for name, binding in item.capability.accepts.items():
         if binding.mode != "artifact" or name in item.node.input:
@@ -190,7 +198,7 @@ def _find_pictures(item: Evidence, upstream: list[Evidence]) -> dict[str, Blob]:
 
 
 def _join_texts(capability: Capability, upstream: list[Evidence]) -> str | None:
-    """Join the texts of the upstream nodes as the dependent node received them."""
+    """Join the texts of the upstream nodes as the dependent node received them; None if empty."""
     bindings = [binding for binding in capability.accepts.values() if binding.mode == "text"]
     texts = [
         text

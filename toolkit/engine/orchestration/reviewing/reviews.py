@@ -35,7 +35,7 @@ from toolkit.store import Lease
 
 @dataclass(eq=False, slots=True)
 class Reviews:
-    """The service of `/v1/tasks/{id}/reviews`."""
+    """The operations of `/v1/tasks/{id}/reviews`: verdicts of people on ended tasks."""
 
     _core: EngineContext
     _leases: LeaseManager
@@ -46,9 +46,10 @@ class Reviews:
     _manager: TaskManager
 
     async def create(self, context: RequestContext, task_id: str, request: ReviewCreate) -> Task:
-        """Replace the reviewer's verdict on a task that has ended by a person's.
+        """Record a person's verdict on an ended task, in place of the reviewer's; return the task.
 
-        The costs of a retry are charged to the key of the request.
+        `pass` and `fail` end the task again, and `retry` runs part of it again. The costs of a
+        retry are charged to the key of the request.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for a task that is in progress, has no results,
@@ -121,7 +122,12 @@ class Reviews:
         plan: Plan,
         request: ReviewCreate,
     ) -> list[RecommendedAction]:
-        """Choose a retry's actions: for the named node, or for nodes that can use the remarks."""
+        """Choose a retry's actions: for the named node, or for nodes that can use the remarks.
+
+        Raises:
+            RequestError: `CONFLICT` if no retry is left or nothing would change;
+                `INVALID_REQUEST` for an unknown node.
+        """
         if task.review_attempts >= MAX_REVIEW_RETRIES:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -149,7 +155,13 @@ class Reviews:
 
 
 def _choose_attempt(task: Task, request: ReviewCreate, last: int) -> int:
-    """Choose the index of the attempt that a verdict is on."""
+    """Choose the index of the attempt that a verdict is on: the named or the final attempt.
+
+    If there is neither, `pass` is on the best attempt, and another verdict on the last.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for an attempt that does not exist.
+    """
     if request.attempt is not None:
         if request.attempt > len(task.attempts):
             raise RequestError(

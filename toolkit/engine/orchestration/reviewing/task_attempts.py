@@ -18,7 +18,10 @@ PASSED = 2
 
 
 def record_attempt(task: Task, workflow: WorkflowRecord, plan: Plan) -> int:
-    """Record an ended workflow as an attempt unless it is recorded, and return its index."""
+    """Record an ended workflow as an attempt of a task, and return the attempt's index.
+
+    A workflow that is already recorded stays as it is. A new attempt may become the best.
+    """
     artifact_ids = {node.id: node.artifact_id for node in workflow.nodes}
     attempt = TaskAttempt(
         workflow_id=workflow.id,
@@ -38,7 +41,7 @@ def record_attempt(task: Task, workflow: WorkflowRecord, plan: Plan) -> int:
 
 
 def add_review(task: Task, index: int, review: Review, plan: Plan) -> None:
-    """Add a verdict on an attempt, and compare the attempts again."""
+    """Add a verdict on an attempt, and set the task's best artifact by all verdicts again."""
     review.attempt = index + 1
     task.review = task.attempts[index].review = review
     task.reviews.append(review)
@@ -46,7 +49,7 @@ def add_review(task: Task, index: int, review: Review, plan: Plan) -> None:
 
 
 def find_best(task: Task, standing: int = 0) -> int | None:
-    """Find the index of the best attempt with results; the last of equals.
+    """Find the index of the best attempt with results, the last of equals; None without any.
 
     Args:
         standing: minimum standing of the attempt, such as `PASSED`.
@@ -60,9 +63,9 @@ def find_best(task: Task, standing: int = 0) -> int | None:
 
 
 def _rank(task: Task, index: int) -> tuple[int, float]:
-    """Rank an attempt: by whether it passed, then by its score.
+    """Return the standing of an attempt by its last pass or fail verdict, and its last score.
 
-    A `retry` verdict asks for a better result and does not lower the rank of the attempt.
+    A `retry` verdict asks for a better result and does not change the standing of the attempt.
     """
     verdicts = [review for review in task.reviews if review.attempt == index + 1]
     decisions = [review for review in verdicts if review.decision != "retry"]
@@ -80,7 +83,10 @@ def _name_best(task: Task, plan: Plan) -> None:
 
 
 def _choose_artifact(artifact_ids: dict[str, str], plan: Plan) -> str | None:
-    """Choose an attempt's main artifact: from the last node made that nothing depends on."""
+    """Choose an attempt's main artifact: the last made by a node that nothing depends on.
+
+    If no such node made an artifact, it is the last artifact of any node, or None.
+    """
     last = [node_id for node_id in find_sinks(plan.nodes) if node_id in artifact_ids]
     return artifact_ids[last[-1]] if last else next(reversed(artifact_ids.values()), None)
 

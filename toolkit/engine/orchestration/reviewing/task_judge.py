@@ -1,12 +1,16 @@
-"""The judge of a task's texts: asks a language model, and reports if it could not ask."""
+"""The judge of results: asks a model about texts and pictures, a transcriber about speech."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from toolkit.capabilities.speech_transcribe import CAPABILITY as TRANSCRIBER
+from toolkit.contract.errors import ErrorCode
 from toolkit.contract.jobs import Options
 from toolkit.contract.plans import Plan
 from toolkit.contract.tasks import JUDGE_REVIEWER, Review, Task
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
+from toolkit.engine.job_record import JobRecord
 from toolkit.engine.orchestration.model_calls import (
     ASKED_CAPABILITY,
     TaskModelCalls,
@@ -14,8 +18,7 @@ from toolkit.engine.orchestration.model_calls import (
     choose_call_options,
 )
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
-from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.evidence import Evidence, ReviewIssue
 from toolkit.planning.review.judge import (
     JudgeBrief,
     Judgement,
@@ -28,7 +31,7 @@ from toolkit.store import Lease
 
 
 class TaskJudge:
-    """The judge of results that passed the checks: asked by jobs under the task's budget."""
+    """Asks a model to judge a task's results after the checks, by jobs under the task's budget."""
 
     def __init__(self, core: EngineContext, steps: PlanningSteps, executor: JobExecutor) -> None:
         self._core = core
@@ -45,9 +48,11 @@ class TaskJudge:
         issues: Sequence[ReviewIssue],
         retries_left: int,
     ) -> Review:
-        """Reconsider the checks' suspicions, if the task or else the operator wants it.
+        """Return the verdict after the judge has reconsidered the checks' uncertain findings.
 
-        A certain finding of the checks stands; the judge decides on the rest.
+        A certain finding of the checks stands; the judge decides on the rest. The verdict is
+        returned unchanged if the settings exclude the judge or a certain finding decides already.
+        If the judge gives no usable answer, the verdict only gets a note about that.
 
         Args:
             task: task whose results are reviewed; its record names the jobs that ask the judge.
@@ -58,7 +63,8 @@ class TaskJudge:
         if reviewer == "checks" or any(issue.is_blocking for issue in certain):
             return verdict
         hints = [issue for issue in issues if issue.is_hint]
-        brief = build_brief(plan.objective, evidence, hints)
+        sees = await can_ask(self._core, lease.account_id, self._choose_options(task), "images")
+        brief = build_brief(plan.objective, evidence, hints, shows_pictures=sees)
         if reviewer == "auto" and not await self._is_offered(task, lease.account_id, brief):
             return verdict
         judgement, note = await self._judge(task, lease, brief)
@@ -71,8 +77,39 @@ class TaskJudge:
                 thresholds=self._core.settings.review,
             )
             verdict.reviewer = JUDGE_REVIEWER
+            verdict.saw_pictures = judgement.saw_pictures
         verdict.issues += [note] if note else []
         return verdict
+
+    async def hear_narrations(
+        self, task: Task, lease: Lease, evidence: Sequence[Evidence]
+    ) -> list[Evidence]:
+        """Return the evidence, with transcripts of spoken texts if a transcriber may be asked.
+
+        A spoken text that could not be transcribed is checked without its words.
+        """
+        heard = list(evidence)
+        places = [place for place, item in enumerate(heard) if item.is_narration]
+        settings, allowed = self._core.settings, task.constraints.capabilities
+        reviewer = task.constraints.review or settings.reviewer
+        options = Options(
+            optimize_for=task.constraints.optimize_for, deadline_s=settings.judging.deadline_s
+        )
+        if (
+            not places
+            or reviewer == "checks"
+            or (reviewer == "auto" and settings.sandbox)
+            or (allowed is not None and TRANSCRIBER.id not in allowed)
+            or not await can_ask(self._core, lease.account_id, options, capability=TRANSCRIBER)
+        ):
+            return heard
+        calls = TaskModelCalls(self._core, self._executor, task, lease, options, TRANSCRIBER)
+        for place in places:
+            item = heard[place]
+            job = await calls.ask({"audio": (item.output or {})["artifact_id"]})
+            if job.output is not None:
+                heard[place] = replace(item, heard_text=str(job.output["text"]))
+        return heard
 
     async def _is_offered(self, task: Task, account_id: str, brief: JudgeBrief) -> bool:
         """Check whether `auto` asks the judge: if the judge is available and the sandbox is off."""
@@ -90,17 +127,22 @@ class TaskJudge:
     async def _judge(
         self, task: Task, lease: Lease, brief: JudgeBrief
     ) -> tuple[Judgement | None, str]:
-        """Ask the judge.
+        """Ask the judge about a brief, and again without pictures if they may be the obstacle.
 
         Returns:
-            the judgement, or None without an answer; a note on its origin, which may be empty.
+            the judgement, or None without a usable answer; a note on a problem, or "".
         """
         options = self._choose_options(task)
         obstacle = await self._find_obstacle(task, lease.account_id, brief, options)
         if obstacle is not None:
             return None, f"judge: {obstacle}; the checks decide."
         calls = TaskModelCalls(self._core, self._executor, task, lease, options)
-        job = await calls.ask(build_judge_input(brief, self._core.settings.judging.max_tokens))
+        max_tokens = self._core.settings.judging.max_tokens
+        job = await calls.ask(build_judge_input(brief, max_tokens))
+        if brief.picture_ids and _is_refused(job):
+            brief = brief.without_pictures()
+            if brief.texts:
+                job = await calls.ask(build_judge_input(brief, max_tokens))
         if job.output is None:
             code = job.error.code if job.error else job.status
             return None, f"judge: it did not answer ({code}); the checks decide."
@@ -113,7 +155,8 @@ class TaskJudge:
         if judgement.dropped:
             return (
                 judgement,
-                f"judge: {judgement.dropped} of its findings quote text that is not there.",
+                f"judge: {judgement.dropped} of its findings are left out: their quotes are not in"
+                " the texts, or they came after the tenth.",
             )
         return judgement, ""
 
@@ -122,10 +165,21 @@ class TaskJudge:
     ) -> str | None:
         """Find the reason why the judge cannot be asked; None if it can."""
         if not brief.texts:
-            return "there is no text to judge"
+            return "there is nothing to judge"
         allowed = task.constraints.capabilities
         if allowed is not None and ASKED_CAPABILITY.id not in allowed:
             return f"the task may not use {ASKED_CAPABILITY.id}"
         if not await can_ask(self._core, account_id, options):
             return "no language model is connected"
         return None
+
+
+def _is_refused(job: JobRecord) -> bool:
+    """Check whether a job failed because of its pictures: it was not tried, or was rejected.
+
+    Pictures may make a request too expensive. A local model may not be able to see.
+    """
+    if job.error is None or not job.attempts:
+        return job.error is not None
+    is_answered = job.attempts[-1].http_status is not None
+    return is_answered and job.error.code == ErrorCode.PROVIDER_REJECTED.name

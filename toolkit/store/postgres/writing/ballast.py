@@ -34,7 +34,7 @@ _UNSUPPORTED: Final = (
 
 
 class SessionBallast:
-    """Ballast in temporary tables, which the server removes as the session ends.
+    """Disk space reserved by temporary tables (ballast), which the server removes with the session.
 
     The rows of a temporary table are not in the write-ahead log. The log itself takes its space
     from segments that the server makes ahead, and no client can hold any: a server that finds no
@@ -48,7 +48,7 @@ class SessionBallast:
 
     @property
     def size_bytes(self) -> int:
-        """Return how many bytes are held; more than is ever wanted if none can be."""
+        """The reserved space in bytes; `sys.maxsize` if the server allows no reservation."""
         return self._size_bytes if self._is_supported else sys.maxsize
 
     def note_new_session(self) -> None:
@@ -56,10 +56,12 @@ class SessionBallast:
         self._tables = self._size_bytes = 0
 
     def grow(self, connection: Session, size_bytes: int) -> None:
-        """Hold at least so many bytes; twice as many as before, if they fit, so as to grow rarely.
+        """Reserve at least `size_bytes`; twice as much as before if it fits, so as to grow rarely.
+
+        If the server does not allow that, a warning is logged and nothing is reserved from then on.
 
         Raises:
-            psycopg.Error: there is no room for them; as many are held as before.
+            psycopg.Error: there is no room for them; the space reserved before stays.
         """
         missing = size_bytes - self._size_bytes
         try:
@@ -81,7 +83,7 @@ class SessionBallast:
         self._size_bytes += more_bytes
 
     def drop(self, connection: Session) -> bool:
-        """Give all of it back; return whether there was any."""
+        """Release all reserved space; return False if there was none or this fails."""
         if not self._tables:
             return False
         names = ", ".join(f"pg_temp.toolkit_ballast_{number}" for number in range(self._tables))

@@ -1,0 +1,122 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""`client.maps`: the maps that `client.map` and `toolkit map` have begun."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from toolkit.client._map_view import MapView, read_result, show_result
+from toolkit.client._replies import Reply
+from toolkit.client._resource_calls import AnnotatedCalls
+from toolkit.client._sync.handle import Annotated
+from toolkit.client._sync.resource import WorkResource
+from toolkit.client._wire.messages import LONG_POLL_S
+from toolkit.contract.maps import MapRecord, MapRow, MapRowNumbers, MapRowPage
+from toolkit.display.progress import ProgressMode
+from toolkit.display.progress.row_progress import RowProgress
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pydantic import BaseModel
+
+
+class MapRun(MapView, Annotated[MapRecord]):
+    """A map, with the state of its rows and its cost."""
+
+    noun, resource, record_type = "Map", "maps", MapRecord
+
+    def iter_rows(self, after: int = 0, *, wait: bool = True) -> Iterator[MapRow]:
+        """Iterate over the rows in the order in which they end, until the map has ended.
+
+        Args:
+            after: the number `n` of the last known row.
+            wait: whether to wait for rows that have not ended.
+        """
+        while True:
+            page = self.rows(after, LONG_POLL_S if wait else 0)
+            for row in page.rows:
+                yield row
+                after = row.n
+            if page.is_last or not (wait or page.rows):
+                return
+
+    def add_rows(self, rows: Sequence[Mapping[str, object]]) -> MapRowNumbers:
+        """Add up to 1,000 rows, each with its columns; failed rows among them run again.
+
+        Returns:
+            the number of each row in the map; equal rows have the same number.
+        """
+        return self._maps.add_rows(self.id, rows)
+
+    def rows(self, after: int = 0, wait_s: int = 0) -> MapRowPage:
+        """Read the rows that ended after the end with this number, at most 500.
+
+        Args:
+            wait_s: maximum seconds to wait for the first.
+        """
+        return self._maps.rows(self.id, after, wait_s)
+
+    @property
+    def _maps(self) -> "Maps":
+        return Maps(self._http)
+
+    def results(self, output_model: "type[BaseModel] | None" = None) -> "pd.DataFrame":
+        """Return the rows that have ended so far as a table, indexed by their numbers.
+
+        Args:
+            output_model: pydantic model whose fields become columns.
+        """
+        rows: list[MapRow] = []
+        for row in self.iter_rows(wait=False):
+            rows.append(row)
+        return self._build_table(rows, output_model)
+
+    def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
+        """Show the progress of the rows, until the map's end or a monotonic deadline."""
+        total, limit_usd = self.record.row_counts.total, self.record.max_cost_usd
+        display = RowProgress(total, limit_usd, is_shown=progress is not False)
+        after, spent_usd = 0, 0.0
+        while not self.done:
+            left_s = LONG_POLL_S if deadline is None else deadline - time.monotonic()
+            if left_s <= 0:
+                return
+            page = self.rows(after, min(LONG_POLL_S, max(1, int(left_s))))
+            for row in page.rows:
+                after, spent_usd = row.n, spent_usd + row.cost_incurred_usd
+                show_result(display, read_result(row, None), spent_usd)
+            if page.is_last:
+                self.refresh()
+
+
+class Maps(AnnotatedCalls[Reply[MapRun]], WorkResource[MapRun]):
+    """`client.maps`: list, read, annotate and cancel maps; `client.map` begins one and waits."""
+
+    handle = MapRun
+
+    def create(self, body: Mapping[str, object]) -> MapRun:
+        """Begin a map in the JSON form of the contract, without waiting for its end.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING` and others.
+        """
+        return self._create(body)
+
+    def add_rows(self, id: str, rows: Sequence[Mapping[str, object]]) -> MapRowNumbers:
+        """Add up to 1,000 rows, each with its columns; failed rows among them run again.
+
+        Returns:
+            the number of each row in the map; equal rows have the same number.
+        """
+        return self._http.request_record(
+            MapRowNumbers, "POST", f"/maps/{id}/rows", json={"rows": list(rows)}
+        )
+
+    def rows(self, id: str, after: int = 0, wait_s: int = 0) -> MapRowPage:
+        """Read the rows that ended after the end with this number, at most 500.
+
+        Args:
+            wait_s: maximum seconds to wait for the first.
+        """
+        return self._http.request_record(
+            MapRowPage, "GET", f"/maps/{id}/rows", params={"after": after, "wait": wait_s}
+        )

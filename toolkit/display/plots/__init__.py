@@ -1,1 +1,0 @@
-"""Figures drawn by matplotlib, which is slow to import: only for drawing."""
