@@ -28,7 +28,7 @@ Written by `scripts/run_options.py` from `Options`, which defines the options.
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from toolkit.contract.choices import OptimizeFor, Tier
+from toolkit.contract.choices import OptimizeFor, Tier, When
 
 
 class WorkOptions(TypedDict, total=False):

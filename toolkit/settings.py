@@ -413,6 +413,12 @@ class Settings(BaseSettings):
     retries: int = Field(
         default=2, ge=0, le=5, description="maximum number of retries of a vendor call within a job"
     )
+    batch_grace_s: float = Field(
+        default=60.0,
+        ge=0,
+        description="time after which a batch that its vendor does not list was not submitted, in"
+        " seconds",
+    )
     retry_base_s: float = Field(default=0.5, ge=0)
     retry_cap_s: float = Field(default=30.0, ge=0)
     connection_test_s: float = Field(

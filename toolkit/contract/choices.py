@@ -13,4 +13,7 @@ ReviewMode = Literal["checks", "auto", "judge"]
 RunTarget = Literal["capability", "agent"]
 Scope = Literal["read", "write", "admin", "work"]
 Tier = Literal["standard", "flex"]
+# A tier in which a model may be asked: one that a request names, or that of batches.
+OfferedTier = Literal["standard", "flex", "batch"]
 UsageGroup = Literal["day", "capability", "provider", "connection", "agent", "key", "account"]
+When = Literal["now", "batch"]

@@ -30,6 +30,7 @@ class Prefix(StrEnum):
     TASK = "tsk"
     WORKFLOW = "wfl"
     MAP = "map"
+    BATCH = "bat"
     ACCOUNT = "acc"
     KEY = "key"
     JOB = "job"

@@ -14,7 +14,7 @@ from toolkit.contract.base import (
     Timestamp,
     Usd,
 )
-from toolkit.contract.choices import OptimizeFor, Tier
+from toolkit.contract.choices import OfferedTier, OptimizeFor, Tier, When
 
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 FinalStatus = Literal["completed", "failed", "cancelled"]
@@ -78,6 +78,11 @@ class Options(Request):
         description="service tier to ask for: `standard`, or `flex`, which is slower and about"
         " half the price; a model without it is asked at the standard price",
     )
+    when: When = Field(
+        default="now",
+        description="`now`, or `batch`: the rows of a map become batches of the vendor, which cost"
+        " about half the price and may take a day",
+    )
     endpoint_id: str | None = Field(
         default=None,
         max_length=64,
@@ -111,6 +116,11 @@ class Options(Request):
         description="maximum seconds from its start, after which it fails; a vendor's call in"
         " progress is cancelled, and counts as spent",
     )
+
+    @property
+    def asked_tier(self) -> OfferedTier:
+        """The tier that a model is asked for if it has it: `tier`, or that of batches."""
+        return "batch" if self.when == "batch" else self.tier
 
     @property
     def pin(self) -> str | None:
@@ -168,7 +178,7 @@ class Candidate(Record):
     error_rate: float | None = None
     breaker: BreakerState = "closed"
     quality: int | None = None
-    tier: Tier = "standard"
+    tier: OfferedTier = "standard"
 
 
 class Routing(SharedRecord):

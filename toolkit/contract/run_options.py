@@ -6,7 +6,7 @@ Written by `scripts/run_options.py` from `Options`, which defines the options.
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from toolkit.contract.choices import OptimizeFor, Tier
+from toolkit.contract.choices import OptimizeFor, Tier, When
 
 
 class WorkOptions(TypedDict, total=False):
@@ -17,6 +17,7 @@ class WorkOptions(TypedDict, total=False):
     only: str | Sequence[str] | None
     ignore: str | Sequence[str] | None
     tier: Tier | None
+    when: When | None
     max_cost_usd: float | None
     fallback_on_rejection: bool | None
     cache: bool | None
@@ -39,6 +40,7 @@ class RunOptionAttributes:
     only: str | Sequence[str] | None = None
     ignore: str | Sequence[str] | None = None
     tier: Tier | None = None
+    when: When | None = None
     max_cost_usd: float | None = None
     fallback_on_rejection: bool | None = None
     cache: bool | None = None
@@ -67,6 +69,10 @@ RUN_OPTIONS: Final[dict[str, str]] = {
     "tier": (
         "service tier to ask for: `standard`, or `flex`, which is slower and about half the "
         "price; a model without it is asked at the standard price"
+    ),
+    "when": (
+        "`now`, or `batch`: the rows of a map become batches of the vendor, which cost about "
+        "half the price and may take a day"
     ),
     "max_cost_usd": "maximum cost in US dollars; costlier work is refused or stopped",
     "fallback_on_rejection": "try the next connection if a vendor rejects the input",

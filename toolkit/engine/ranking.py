@@ -18,7 +18,7 @@ from pydantic_core import from_json, to_json
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from toolkit.contract.base import Usd
-from toolkit.contract.choices import Tier
+from toolkit.contract.choices import OfferedTier
 from toolkit.contract.jobs import BreakerState, Routing
 from toolkit.contract.money import from_wire_usd, to_wire_usd
 
@@ -62,7 +62,7 @@ class RankedCandidate(NamedTuple):
     error_rate: float | None = None
     breaker: BreakerState = "closed"
     quality: int | None = None
-    tier: Tier = "standard"
+    tier: OfferedTier = "standard"
 
 
 PACKED_MEMBERS = RankedCandidate._fields

@@ -7,6 +7,7 @@ Neither opens a socket, sleeps or starts a thread or a process. The engine's dri
 of a flow need none of them.
 """
 
+from toolkit.plugins.batches import BatchItem, BatchJob, BatchResult, BatchWire
 from toolkit.plugins.bounds import (
     Bound,
     CharacterBound,
@@ -74,6 +75,10 @@ __all__ = [
     "REPLAY_PLACEHOLDER",
     "UNRECORDED",
     "Access",
+    "BatchItem",
+    "BatchJob",
+    "BatchResult",
+    "BatchWire",
     "Blob",
     "Bound",
     "Call",

@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from toolkit.contract.choices import Tier
+from toolkit.contract.choices import OfferedTier
 from toolkit.plugins.operations import Operation
 from toolkit.plugins.vendor import Model, Vendor
 
@@ -21,15 +21,17 @@ IMAGE_TOKENS, REASONED_TOKENS = "image_tokens", "reasoning_tokens"
 _PARTS = frozenset((CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, IMAGE_TOKENS, REASONED_TOKENS))
 # The service tier that list prices are for.
 STANDARD_TIER: Final = "standard"
+# The tier of requests that a vendor's batch API carries out.
+BATCH_TIER: Final = "batch"
 
 
-def choose_tier(model: Model | None, asked: Tier) -> Tier:
+def choose_tier(model: Model | None, asked: OfferedTier) -> OfferedTier:
     """Return the asked service tier, or the standard tier if the model has no price in it.
 
     >>> choose_tier(Model("m", "text"), "flex")
     'standard'
     """
-    return asked if model is not None and asked in model.service_tiers else STANDARD_TIER
+    return asked if model is not None and _find_share(model, asked) is not None else STANDARD_TIER
 
 
 def calculate_cost(
@@ -105,6 +107,8 @@ def calculate_time_cost(
 
 def _find_share(model: Model, service_tier: str) -> Decimal | None:
     """Return the factor by which a service tier multiplies list prices; None if it has no price."""
+    if service_tier == BATCH_TIER:
+        return model.batch
     return _ALL if service_tier == STANDARD_TIER else model.service_tiers.get(service_tier)
 
 

@@ -10,11 +10,14 @@ from typing import Any, TypeAlias
 from toolkit.contract.choices import Tier
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.short_tracebacks import PicklableError
+from toolkit.plugins.batches import BatchWire
 from toolkit.plugins.bounds import Bound, PictureRule
 from toolkit.plugins.flow import Flow
 from toolkit.plugins.key_redaction import KeyForms, list_key_forms
 from toolkit.plugins.operations import Operation
 
+# The ability of a model whose vendor takes batches of its requests.
+BATCHES = "batches"
 # The service tier outside the hours at which a vendor's list prices hold.
 OFF_PEAK_TIER = "off_peak"
 
@@ -60,7 +63,7 @@ class Model:
         output_limit: maximum output tokens according to the vendor; None if unknown.
         reasons: True if the model may spend output tokens on reasoning without being asked.
         abilities: what a request for text may ask of the model, beyond text: `images`, `tools`,
-            `reasoning`, `reasoning_with_tools`, `stop`, `seed`, `top_p`.
+            `reasoning`, `reasoning_with_tools`, `stop`, `seed`, `top_p`; and `batches`.
         pictures: the tokens of a picture by its size; None if the vendor publishes no rule.
         ends: the day on which the vendor shuts the model down; None if no day is announced.
         successor: the model that the vendor recommends instead.
@@ -154,6 +157,7 @@ class WireDialect:
         key_header: header that carries the key alone; "" for `Authorization: Bearer`.
         is_original: True if the server takes every field that the wire's own vendor takes.
         tools_extra: fields of requests that offer tools and leave reasoning to the model, by model.
+        batches: form of the server's batch API, `openai` or `mistral`; "" if it has none.
         reasoning_member: member of a message that asked for tools in which the vendor wants to
             read the reasoning before the request again; "" if it wants none.
     """
@@ -170,6 +174,7 @@ class WireDialect:
     is_original: bool = False
     tools_extra: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     reasoning_member: str = ""
+    batches: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -262,6 +267,7 @@ class Vendor:
         wire: id of the vendor whose wire this vendor speaks, if it is another vendor's. The loader
             adds that vendor's flows, and the sandbox serves this vendor if it knows the wire.
         dialect: the vendor's differences from that wire.
+        batch: the vendor's batch API for texts; None if it has none.
         is_local: True if the server is the caller's own. It needs no key, it lists its models
             itself, and calls cost what its default model costs unless the operator sets prices.
     """
@@ -284,6 +290,7 @@ class Vendor:
     name_at: Callable[[str, str], str] | None = None
     wire: str = ""
     dialect: WireDialect = field(default_factory=WireDialect)
+    batch: BatchWire | None = None
     is_local: bool = False
 
     def serves(

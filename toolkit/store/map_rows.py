@@ -17,6 +17,12 @@ _BY_STATUS_SQL: Final = (
     f"SELECT {name_columns('map_rows')} FROM map_rows"  # noqa: S608 - our names
     " WHERE map_id = :map_id AND status = :status AND n > :after ORDER BY n LIMIT :limit"
 )
+_IN_BATCH_SQL: Final = (
+    f"SELECT {name_columns('map_rows')}, jobs.doc AS job_doc, jobs.ranking,"  # noqa: S608 - ours
+    " jobs.capability, jobs.created_at FROM map_rows JOIN jobs ON jobs.id = map_rows.job_id"
+    " WHERE map_rows.batch_id = :batch_id AND map_rows.n > :after"
+    " AND map_rows.status = 'running' ORDER BY map_rows.n LIMIT :limit"
+)
 _ENDED_SQL: Final = (
     "SELECT map_rows.n, map_rows.ended, map_rows.status, map_rows.job_id, map_rows.nano,"
     " map_rows.reason, map_rows.error, jobs.doc FROM map_rows"
@@ -58,6 +64,11 @@ class MapRowReader:
         """List rows in a status, with numbers above `after`, in order."""
         parameters = {"map_id": map_id, "status": status, "after": after, "limit": limit}
         return await self._fetch(_BY_STATUS_SQL, parameters)
+
+    async def list_in_batch(self, batch_id: str, after: int = -1, limit: int = 256) -> list[Row]:
+        """List rows in a batch without a result, by number, with their jobs as `job_doc`."""
+        parameters = {"batch_id": batch_id, "after": after, "limit": limit}
+        return await self._fetch(_IN_BATCH_SQL, parameters)
 
     async def list_ended(self, map_id: str, after: int, limit: int) -> list[Row]:
         """List rows that ended after an end's number, in that order, with their jobs' `doc`."""

@@ -176,12 +176,25 @@ map_rows = _make_table(
     Column("n", _NUMBER, nullable=False),
     _make_text_column("status"),
     _make_doc_column(),
-    *_make_text_columns("job_id", "reason", optional=True),
+    *_make_text_columns("job_id", "batch_id", "reason", optional=True),
     Column("error", Text, nullable=True),
     Column("nano", _NUMBER, nullable=False, server_default=text("0")),
     Column("ended", _NUMBER, nullable=True),
     Index("ix_map_rows_number", "map_id", "n", unique=True),
+    _make_partial_index("ix_map_rows_batch", "batch_id", "n", clause="batch_id IS NOT NULL"),
     _make_partial_index("ix_map_rows_ended", "map_id", "ended", clause="ended IS NOT NULL"),
+    roles=TableRoles(counted=("doc",), deleted_with={"map_id": ("root",)}),
+)
+# The batches of maps at vendors. `nano` are the nano-dollars that rows without a result may cost,
+# and `vendor_id` is the vendor's id of the batch, once it is known.
+map_batches = _make_table(
+    "map_batches",
+    *_make_text_columns("account_id", "map_id", "connection_id", "status"),
+    _make_text_column("vendor_id", optional=True),
+    Column("nano", _NUMBER, nullable=False),
+    _make_text_column("created_at"),
+    _make_doc_column(),
+    Index("ix_map_batches_map", "map_id", "id"),
     roles=TableRoles(counted=("doc",), deleted_with={"map_id": ("root",)}),
 )
 tasks = _make_table(

@@ -7,7 +7,8 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import EntryPoints, entry_points
 
-from toolkit.plugins import Vendor
+from toolkit.plugins import TextRequest, Vendor
+from toolkit.plugins.vendor import BATCHES
 from toolkit.vendors._prices import load_compatible_vendors
 
 GROUP = "toolkit.vendors"
@@ -31,7 +32,9 @@ def load_vendors(installed: EntryPoints | None = None) -> dict[str, Vendor]:
     built_in += load_compatible_vendors()
     built_in.sort(key=lambda vendor: (vendor.label is None, vendor.id))
     vendors: dict[str, Vendor] = {vendor.id: vendor for vendor in built_in}
-    vendors = {id: _add_wire_flows(vendor, vendors) for id, vendor in vendors.items()}
+    vendors = {
+        id: _mark_batches(_add_wire_flows(vendor, vendors)) for id, vendor in vendors.items()
+    }
     points = entry_points(group=GROUP) if installed is None else installed.select(group=GROUP)
     for point in sorted(points, key=lambda point: point.name):
         try:
@@ -44,7 +47,7 @@ def load_vendors(installed: EntryPoints | None = None) -> dict[str, Vendor]:
         elif plugin.wire and plugin.wire not in vendors:
             log.warning("entry point %s names a wire that no vendor has", point.name)
         else:
-            vendors[plugin.id] = _add_wire_flows(plugin, vendors)
+            vendors[plugin.id] = _mark_batches(_add_wire_flows(plugin, vendors))
     return vendors
 
 
@@ -64,4 +67,18 @@ def _add_wire_flows(vendor: Vendor, vendors: Mapping[str, Vendor]) -> Vendor:
         operations={**flows, **vendor.operations},
         bounds={**bounds, **vendor.bounds},
         probe=vendor.probe or base.probe,
+        batch=base.batch if vendor.dialect.batches else vendor.batch,
     )
+
+
+def _mark_batches(vendor: Vendor) -> Vendor:
+    """Add the ability to be asked by batches to the models for text that have a price for it."""
+    if vendor.batch is None:
+        return vendor
+    models = [
+        replace(model, abilities=model.abilities | {BATCHES})
+        if model.batch is not None and model.kind == TextRequest.kind
+        else model
+        for model in vendor.models
+    ]
+    return replace(vendor, models=tuple(models))

@@ -41,15 +41,29 @@ class VendorWire:
         *,
         stream: StreamReader | None = None,
         instead: bool = False,
+        free: bool = False,
     ) -> Flow[VendorResponse]:
         """Post a JSON object; the answer may be a failure. `send` explains the options."""
         request = build_json_request(access.url(path), fields, self.build_headers(access))
-        return VendorResponse(access, (yield from send(request, stream=stream, instead=instead)))
+        response = yield from send(request, stream=stream, instead=instead, free=free)
+        return VendorResponse(access, response)
 
-    def post(self, access: Access, path: str, fields: Json) -> Flow[tuple[VendorResponse, Json]]:
+    def post(
+        self, access: Access, path: str, fields: Json, *, free: bool = False
+    ) -> Flow[tuple[VendorResponse, Json]]:
         """Post a JSON object, and read the answer."""
-        answer = yield from self.ask(access, path, fields)
+        answer = yield from self.ask(access, path, fields, free=free)
         return answer, (yield from run_in_thread(self.read, answer))
+
+    def get(self, access: Access, path: str) -> Flow[tuple[VendorResponse, Json]]:
+        """Get a JSON object."""
+        answer = yield from self.fetch(access, path)
+        return answer, self.read(answer)
+
+    def fetch(self, access: Access, path: str) -> Flow[VendorResponse]:
+        """Get anything; the answer may be a failure."""
+        request = httpx.Request("GET", access.url(path), headers=self.build_headers(access))
+        return VendorResponse(access, (yield from send(request)))
 
     def post_form(
         self,
@@ -92,9 +106,8 @@ class VendorWire:
         """
 
         def probe(access: Access) -> Flow[list[str] | None]:
-            request = httpx.Request("GET", access.url(path), headers=self.build_headers(access))
-            answer = VendorResponse(access, (yield from send(request)))
-            rows = list_objects(self.read(answer), listed)
+            answer, body = yield from self.get(access, path)
+            rows = list_objects(body, listed)
             names = (answer.read_label(row.get(member)) for row in rows)
             return [name for name in names if name] if listed else None
 

@@ -15,6 +15,7 @@ from toolkit.plugins import (
 from toolkit.plugins.conversation import Turn
 from toolkit.plugins.streaming import AnswerPiece, JsonEventReader, WholeAnswer, build_answer
 from toolkit.vendors import _chat
+from toolkit.vendors._anthropic_batches import make_batch_wire
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
     REFUSED,
@@ -286,4 +287,5 @@ VENDOR = Vendor(
         )
     },
     probe=_WIRE.make_probe("/v1/models"),
+    batch=make_batch_wire(_WIRE, _STATUSES_OF_ERRORS),
 )

@@ -2,10 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from importlib import import_module
-
-import httpx
+from dataclasses import replace
 
 from toolkit.contract.choices import Tier
 from toolkit.contract.errors import ErrorCode
@@ -30,6 +27,15 @@ from toolkit.plugins import (
 )
 from toolkit.plugins.conversation import Turn
 from toolkit.vendors import _chat
+from toolkit.vendors._aws_access import (
+    BASE_URL,
+    REGION,
+    build_request,
+    parse_credentials,
+    parse_region,
+    resolve_endpoint,
+)
+from toolkit.vendors._bedrock_batches import make_batch_wire
 from toolkit.vendors._converse_stream import make_converse_reader
 from toolkit.vendors._embeddings import (
     build_cohere_body,
@@ -44,14 +50,10 @@ from toolkit.vendors._http import (
     Classification,
     Json,
     VendorResponse,
-    build_bearer_headers,
     clean_text,
     get_object,
-    make_secret_error,
     quote_path_segment,
-    read_json_secret,
     read_numbers,
-    read_text_member,
     to_finite_number,
 )
 from toolkit.vendors._negotiation import (
@@ -65,9 +67,6 @@ from toolkit.vendors._negotiation import (
 from toolkit.vendors._prices import load_models
 from toolkit.vendors._wire import VendorWire
 
-REGION = "us-east-1"
-BASE_URL = f"https://bedrock-runtime.{REGION}.amazonaws.com"
-SERVICE = "bedrock"
 _INPUT_TOKENS_HEADER = "x-amzn-bedrock-input-token-count"
 # The most of its models: Claude scales a picture to 2,576 pixels (its guide to vision).
 MAX_PICTURE_TOKENS = 5_000
@@ -96,24 +95,6 @@ _CLASSIFICATIONS: dict[str, Classification] = {
     "ModelTimeoutException": (ErrorCode.PROVIDER_TIMEOUT, None),
     "ValidationException": REFUSED,
 }
-# Names that tools use for the parts of credentials.
-_CREDENTIAL_KEYS = {
-    "access_key": ("access_key_id", "aws_access_key_id", "accesskeyid", "access_key"),
-    "secret_key": ("secret_access_key", "aws_secret_access_key", "secretaccesskey", "secret_key"),
-    "token": ("session_token", "aws_session_token", "sessiontoken", "token"),
-    "region": ("region", "aws_region", "aws_default_region", "region_name"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class AwsCredentials:
-    """The credentials of a request: a Bedrock API key, or a pair of keys to sign with."""
-
-    bearer: str = field(default="", repr=False)
-    access_key: str = field(default="", repr=False)
-    secret_key: str = field(default="", repr=False)
-    token: str | None = field(default=None, repr=False)
-    region: str | None = None
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -141,33 +122,8 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     body = _WIRE.read(answer)
     model = answer.response.extensions.get(RECORDED_MODEL)
     keys = parse_credentials(access.secret)
-    model = model or _find_profile(access.model, _resolve_endpoint(access, keys)[1])
+    model = model or _find_profile(access.model, resolve_endpoint(access, keys)[1])
     return _parse_reply(answer, body, operation, model)
-
-
-def parse_credentials(secret: str) -> AwsCredentials:
-    """Parse the credentials of a secret, which is a JSON object or an API key.
-
-    >>> parse_credentials("bedrock-api-key").region is None
-    True
-
-    Raises:
-        ProviderError: `SECRET_UNRESOLVED` for JSON without credentials; the message quotes nothing.
-    """
-    if not secret.lstrip().startswith("{"):
-        return AwsCredentials(bearer=secret)
-    members = read_json_secret(secret)
-    parts = {part: read_text_member(members, *names) for part, names in _CREDENTIAL_KEYS.items()}
-    if not parts["access_key"] or not parts["secret_key"]:
-        raise make_secret_error(
-            "The secret is JSON without `access_key_id` and `secret_access_key`."
-        )
-    return AwsCredentials(
-        access_key=parts["access_key"],
-        secret_key=parts["secret_key"],
-        token=parts["token"] or None,
-        region=parts["region"] or None,
-    )
 
 
 def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) -> Json:
@@ -253,7 +209,7 @@ def resolve_model_name(model: str, base_url: str) -> str:
     >>> resolve_model_name("amazon.nova-2-lite-v1:0", "https://bedrock-runtime.eu-west-1.amazonaws.com")
     'eu.amazon.nova-2-lite-v1:0'
     """
-    region = _parse_region(base_url)
+    region = parse_region(base_url)
     return (
         model
         if region is None or base_url.rstrip("/") == BASE_URL
@@ -270,14 +226,6 @@ def _find_profile(model: str, region: str) -> str:
     part = _PROFILE_PREFIXES.get(region.partition("-")[0], "global")
     names = (f"{part}.{model}", f"global.{model}")
     return next((name for name in names if name in _PROFILES), model)
-
-
-def _resolve_endpoint(access: Access, keys: AwsCredentials) -> tuple[str, str]:
-    """Return the base URL and its region: the host's, else the secret's, else `REGION`."""
-    base = access.base_urls["api"].rstrip("/")
-    if base == BASE_URL and keys.region is not None:
-        return base.replace(REGION, keys.region), keys.region
-    return base, _parse_region(base) or keys.region or REGION
 
 
 def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
@@ -327,7 +275,7 @@ def _send_request(
     access: Access, fields: Json, *, stream: bool = False, method: str = "converse"
 ) -> Flow[VendorResponse]:
     keys = parse_credentials(access.secret)
-    base, region = _resolve_endpoint(access, keys)
+    base, region = resolve_endpoint(access, keys)
     reader = make_converse_reader() if stream else None
     method = method if reader is None else "converse-stream"
     # Many model ids contain `:`, which must be signed and sent as %3A.
@@ -335,38 +283,10 @@ def _send_request(
     content = json.dumps(fields).encode()
     accepted = "application/json" if reader is None else reader.media_type
     headers = {"content-type": "application/json", "accept": accepted}
-    headers |= build_bearer_headers(replace(access, secret=keys.bearer)) or _sign_request(
-        url, content, headers, replace(keys, region=region)
-    )
-    request = httpx.Request("POST", url, content=content, headers=headers)
+    request = build_request(access, replace(keys, region=region), url, content, headers)
     # Only the API key or the access key's id is sent, so only they could be echoed.
     sent_access = replace(access, secret=keys.bearer or keys.access_key)
     return VendorResponse(sent_access, (yield from send(request, stream=reader)))
-
-
-def _sign_request(
-    url: str, content: bytes, headers: Mapping[str, str], keys: AwsCredentials
-) -> dict[str, str]:
-    """Return the headers of a signed request (Signature Version 4); reject it without botocore."""
-    try:
-        # Imported here, because the import is slow and only signing needs it.
-        auth = import_module("botocore.auth")
-        request = import_module("botocore.awsrequest")
-        credentials = import_module("botocore.credentials")
-    except ImportError:
-        raise make_secret_error(
-            "Signing needs botocore: install `capability-toolkit[aws]`, or use a Bedrock API key."
-        ) from None
-    aws_request = request.AWSRequest(method="POST", url=url, data=content, headers=dict(headers))
-    identity = credentials.Credentials(keys.access_key, keys.secret_key, keys.token)
-    auth.SigV4Auth(identity, SERVICE, keys.region or REGION).add_auth(aws_request)
-    return {str(name).lower(): str(value) for name, value in aws_request.headers.items()}
-
-
-def _parse_region(url: str) -> str | None:
-    """Return the region of a host `bedrock-runtime.{region}.amazonaws.com`; None for others."""
-    host = httpx.URL(url).host.split(".")
-    return host[1] if len(host) > 3 and host[0].startswith("bedrock") else None
 
 
 def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
@@ -429,7 +349,11 @@ VENDOR = Vendor(
     label="V6",
     title="AWS Bedrock",
     variable="AWS_BEARER_TOKEN_BEDROCK",
-    base_urls={"api": BASE_URL},
+    base_urls={
+        "api": BASE_URL,
+        "bedrock": f"https://bedrock.{REGION}.amazonaws.com",
+        "s3": f"https://s3.{REGION}.amazonaws.com",
+    },
     operations={
         TextRequest: generate_text,
         EmbedRequest: embed_texts,
@@ -449,4 +373,5 @@ VENDOR = Vendor(
     },
     telemetry_name="aws.bedrock",
     name_at=resolve_model_name,
+    batch=make_batch_wire(_WIRE),
 )

@@ -121,6 +121,6 @@ VENDOR = Vendor(
     },
     sign_in=sign_in,
     probe=probe,
-    dialect=replace(openai.VENDOR.dialect, key_header="api-key"),
+    dialect=replace(openai.VENDOR.dialect, key_header="api-key", batches=""),
     telemetry_name="azure.ai.openai",
 )

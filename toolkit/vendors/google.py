@@ -32,6 +32,7 @@ from toolkit.plugins.streaming import AnswerPiece, JsonEventReader, WholeAnswer,
 from toolkit.vendors import _chat, _transcripts
 from toolkit.vendors._chat_stream import find_error_status
 from toolkit.vendors._embeddings import MAX_JSON_TEXTS, make_reply
+from toolkit.vendors._google_batches import make_batch_wire
 from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
@@ -494,4 +495,5 @@ VENDOR = Vendor(
     },
     probe=WIRE.make_probe("/v1/models"),
     telemetry_name="gcp.gemini",
+    batch=make_batch_wire(WIRE),
 )

@@ -31,6 +31,7 @@ from toolkit.plugins.compatible import FIRST_LISTED_MODEL
 from toolkit.plugins.vendor import OFF_PEAK_TIER
 from toolkit.vendors import _chat, _embeddings, _transcripts
 from toolkit.vendors._chat_stream import ChatStreamReader
+from toolkit.vendors._file_batches import FileBatches
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
     REFUSED,
@@ -227,6 +228,7 @@ VENDOR = Vendor(
     models=_MODELS,
     dialect=WireDialect(
         is_original=True,
+        batches="openai",
         # Models that reason take tools by chat completions only if they do not reason.
         tools_extra={model.id: {"reasoning_effort": "none"} for model in _MODELS if model.reasons},
     ),
@@ -241,4 +243,5 @@ VENDOR = Vendor(
         TranscribeRequest: DurationBound("price list: by the duration of the audio"),
     },
     probe=probe,
+    batch=FileBatches(_WIRE).make_wire(),
 )

@@ -14,7 +14,7 @@ from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.money.allowance import SpendingLimit
 from toolkit.engine.ranking import Ranking
 from toolkit.engine.routing.provider_pool import ProviderPool
-from toolkit.engine.routing.router import check_servable, find_table
+from toolkit.engine.routing.router import check_servable, find_needs, find_table
 from toolkit.engine.routing.routing_table import RoutingTable
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.plugins import Capability, Operation
@@ -63,12 +63,18 @@ class Admission:
     """The admission of the work of one request, decided by the router that will serve it.
 
     Facts that its nodes have in common are looked up once.
+
+    Args:
+        is_map: whether the work is a map, whose rows may be put into batches.
     """
 
-    def __init__(self, core: EngineContext, artifacts: Artifacts, scope: ReadScope) -> None:
+    def __init__(
+        self, core: EngineContext, artifacts: Artifacts, scope: ReadScope, *, is_map: bool = False
+    ) -> None:
         self._core = core
         self._artifacts = artifacts
         self._scope = scope
+        self._is_map = is_map
         self._pools: dict[tuple[object, ...], ProviderPool] = {}
         self._servable: set[tuple[object, ...]] = set()
         self._places: set[tuple[str | None, str | None]] = set()
@@ -90,12 +96,18 @@ class Admission:
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `NOT_FOUND` for an
-                artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
-                `BUDGET_EXCEEDED` if the capability always calls a vendor and no possible call would
-                fit.
+                artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter or for
+                batches of other work than a map, or `BUDGET_EXCEEDED` if the capability always
+                calls a vendor and no possible call would fit.
         """
+        if options.when == "batch" and not self._is_map:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "Only the rows of a map become batches: leave `when` out, or use /v1/maps.",
+                details=[Detail("options.when", "is for maps")],
+            )
         at, providers = time.monotonic(), await self.find_providers(capability, options)
-        needs = frozenset[str]() if operation is None else operation.abilities
+        needs = find_needs(operation, options)
         choice = (*_name_choice(capability, options), *sorted(needs))
         if choice not in self._servable:
             check_servable(capability, options, providers, needs)

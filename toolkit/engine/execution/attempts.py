@@ -3,16 +3,18 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from toolkit.contract.base import ErrorInfo, now
-from toolkit.contract.errors import WorkError
+from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.batch_place import RequestParked
 from toolkit.engine.execution.candidate_search import CandidateSearch, ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.execution.kept_replies import find_reply, keep_reply, take_reply
@@ -20,7 +22,7 @@ from toolkit.engine.execution.provider_call import ProviderCall
 from toolkit.engine.execution.seals import check_answer
 from toolkit.engine.execution.shutdown import ShutdownWatch
 from toolkit.engine.execution.store_patience import ask_store
-from toolkit.engine.job_record import AttemptRecord
+from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.money.allowance import SpendingLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
 from toolkit.engine.money.call_bill import CallBill, find_cost
@@ -30,6 +32,7 @@ from toolkit.engine.routing.connection_health import Permit
 from toolkit.engine.routing.model_offers import find_billed_model, find_model
 from toolkit.engine.services.artifacts import MAX_INLINE_BYTES
 from toolkit.plugins import Operation, ProviderError, Reply, TextRequest
+from toolkit.plugins.pricing import BATCH_TIER
 from toolkit.store import ROWS_BYTES, ResultSize
 
 # A text is in the document of its job, in that of its task or agent, and in its artifact.
@@ -58,9 +61,59 @@ class AttemptLoop:
             operation = job_run.admitted.operation  # it is measured already
         reply = await ask_store(self._core, find_reply, self._core.store, job_run, operation)
         if reply is None:
-            reply = await self._request(job_run, operation)
+            request = self._request if job_run.batch is None else self._request_in_batch
+            reply = await request(job_run, operation)
             keep_reply(job_run, operation, reply)
         return reply
+
+    async def _request_in_batch(self, job_run: JobRun, operation: Operation[Any]) -> Reply:
+        """Have the batch of a job carry out an operation, or read the reply of its result.
+
+        Raises:
+            RequestParked: the request is to go into a batch, for the first time or again, because
+                the vendor failed to carry it out.
+            ProviderError: the failure of the request.
+        """
+        place, attempts = job_run.batch, job_run.job.attempts
+        if place is None or place.connection is None:
+            choice = await CandidateSearch(self._core, job_run, operation).choose()
+            self._begin_attempt(job_run, choice.candidate)
+        else:
+            choice = ChosenCandidate(_read_candidate(job_run.job), place.connection, None, ())
+        candidate, attempt = choice.candidate, attempts[-1]
+        bound = candidate.reservation_usd
+        bill = CallBill(Reservation((), bound or ZERO_USD), _refuse_more)
+        call = ProviderCall(self._core, job_run, choice, bill)
+        operation = _cap_tokens(operation, candidate)
+        if place is None or place.connection is None:
+            return await call.run(operation)
+        if attempt.status != "running":
+            raise WorkError(
+                ErrorCode.INVALID_REQUEST,
+                f"{job_run.capability.name} asks more than once, which no batch can answer:"
+                " leave `when` out.",
+            )
+        vendor = self._core.registry.vendors[candidate.provider]
+        may_repeat = len(attempts) <= self._core.settings.retries
+        try:
+            with (
+                self._core.observer.watch_call(job_run, attempt, vendor),
+                self._settle_failure(job_run, attempt, bill, is_priced=bound is not None),
+            ):
+                reply = await call.run(operation)
+                self._record_reply(job_run, attempt, choice, bill, reply, 0.0)
+                await check_answer(self._core, job_run, candidate.model)
+                return reply
+        except RequestParked:
+            if may_repeat:
+                raise
+            raise ProviderError(
+                ErrorCode.PROVIDER_REJECTED, "The vendor refused each form of the request."
+            ) from None
+        except ProviderError as error:
+            if error.retryable and may_repeat:
+                raise RequestParked from error
+            raise
 
     async def _request(self, job_run: JobRun, operation: Operation[Any]) -> Reply:
         """Have a connection carry out an operation whose reply the job does not have."""
@@ -114,8 +167,7 @@ class AttemptLoop:
             expected_units: the units that the gate admitted it with; unused units are given back.
         """
         candidate = choice.candidate
-        if candidate.max_tokens is not None and isinstance(operation, TextRequest):
-            operation = replace(operation, max_tokens=candidate.max_tokens)
+        operation = _cap_tokens(operation, candidate)
         # A paid result that does not fit on the disk would be lost if this process ended.
         job_run.release_room()
         job_run.room = await self._core.store.result_room.hold(_estimate_result_size(operation))
@@ -124,34 +176,18 @@ class AttemptLoop:
         bill = CallBill(await reserve_more(), reserve_more)
         attempt, is_priced = self._begin_attempt(job_run, candidate), bound is not None
         vendor = self._core.registry.vendors[candidate.provider]
-        with self._core.observer.watch_call(job_run, attempt, vendor):
+        with (
+            self._core.observer.watch_call(job_run, attempt, vendor),
+            self._settle_failure(job_run, attempt, bill, is_priced=is_priced),
+        ):
+            # Nothing may be spent before this is durable (promise P3).
+            changes = [*job_run.collect_changes("running"), *take_reply(job_run)]
+            await self._core.store.write(changes, lease=job_run.lease)
+            start = time.monotonic()
             try:
-                # Nothing may be spent before this is durable (promise P3).
-                changes = [*job_run.collect_changes("running"), *take_reply(job_run)]
-                await self._core.store.write(changes, lease=job_run.lease)
-                start = time.monotonic()
                 reply = await ProviderCall(self._core, job_run, choice, bill).run(operation)
             except ProviderError as error:
                 gate.record_failure(error, permit)
-                attempt.status = "failed"
-                attempt.vendor_request_id = error.vendor_request_id
-                attempt.http_status = error.status
-                attempt.error = ErrorInfo(code=error.code.name, message=error.message)
-                is_billed = bill.counts_as_spent(error)
-                actual = bill.amount if is_billed else ZERO_USD
-                self._settle_attempt(
-                    job_run, attempt, bill, actual, is_known=is_priced or not is_billed
-                )
-                raise
-            except WorkError as error:
-                attempt.status = "failed"
-                attempt.error = ErrorInfo.of(error)
-                self._settle_attempt(job_run, attempt, bill, bill.amount, is_known=is_priced)
-                raise
-            except BaseException:
-                # Cancelled or killed in mid-call: the vendor may bill it, so it counts.
-                attempt.status = "cancelled"
-                self._settle_attempt(job_run, attempt, bill, bill.amount, is_known=is_priced)
                 raise
             took_s = time.monotonic() - start
             gate.record_success(candidate.model or "", took_s * 1000)
@@ -161,6 +197,40 @@ class AttemptLoop:
                 await ask_store(self._core, mark, choice.connection.id, candidate.model or "")
             await check_answer(self._core, job_run, candidate.model)
             return reply
+
+    @contextmanager
+    def _settle_failure(
+        self, job_run: JobRun, attempt: AttemptRecord, bill: CallBill, *, is_priced: bool
+    ) -> Iterator[None]:
+        """Record the error and the cost of an attempt that fails in the block.
+
+        Args:
+            is_priced: whether the maximum cost of the attempt is known.
+        """
+        try:
+            yield
+        except ProviderError as error:
+            attempt.status = "failed"
+            attempt.vendor_request_id = error.vendor_request_id
+            attempt.http_status = error.status
+            attempt.error = ErrorInfo(code=error.code.name, message=error.message)
+            is_billed = bill.counts_as_spent(error)
+            actual = bill.amount if is_billed else ZERO_USD
+            is_known = is_priced or not is_billed
+            self._settle_attempt(job_run, attempt, bill, actual, is_known=is_known)
+            raise
+        except WorkError as error:
+            if attempt.status == "running":  # otherwise only its answer was refused afterwards
+                attempt.status = "failed"
+                attempt.error = ErrorInfo.of(error)
+                self._settle_attempt(job_run, attempt, bill, bill.amount, is_known=is_priced)
+            raise
+        except BaseException:
+            # Cancelled or killed in mid-call: the vendor may bill it, so it counts.
+            if attempt.status == "running":
+                attempt.status = "cancelled"
+                self._settle_attempt(job_run, attempt, bill, bill.amount, is_known=is_priced)
+            raise
 
     async def _reserve_cost(
         self, job_run: JobRun, limits: Sequence[SpendingLimit], bound: Decimal | None
@@ -248,13 +318,14 @@ class AttemptLoop:
         model = find_billed_model(vendor, models, name, reply.model, now().date())
         rate = choice.usd_per_s if vendor.runs_at_named_place(model) else None
         reservation = None if candidate.reservation_usd is None else bill.amount
-        tier = reply.tier or candidate.tier
+        is_batch = candidate.tier == BATCH_TIER  # which the answers of some vendors do not name
+        tier = BATCH_TIER if is_batch else reply.tier or candidate.tier
         cost, job.cost_source = find_cost(reply, model, vendor, tier, rate, took_s, reservation)
         actual = bill.amount if cost is None else cost
         attempt.status = "completed"
         attempt.model = job.model = reply.model
         attempt.upstream = job.upstream = reply.upstream
-        attempt.tier = job.tier = reply.tier
+        attempt.tier = job.tier = BATCH_TIER if is_batch else reply.tier
         attempt.vendor_request_id = reply.vendor_request_id
         job.cost_usd = None if cost is None else bill.compute_total(actual)
         units = Counter(reply.cost.units)
@@ -269,6 +340,32 @@ class AttemptLoop:
         job_run.vendor_job_id = None
         self._settle_attempt(job_run, attempt, bill, actual, is_known=cost is not None)
         return reservation is not None and actual > reservation
+
+
+def _cap_tokens(operation: Operation[Any], candidate: RankedCandidate) -> Operation[Any]:
+    """Return an operation with the cap on its answer that a budget lowered, if it did."""
+    if candidate.max_tokens is None or not isinstance(operation, TextRequest):
+        return operation
+    return replace(operation, max_tokens=candidate.max_tokens)
+
+
+def _read_candidate(job: JobRecord) -> RankedCandidate:
+    """Make the candidate that the last attempt of a job in a batch names."""
+    attempt = job.attempts[-1]
+    return RankedCandidate(
+        provider=attempt.provider or "",
+        reason="in a batch",
+        model=attempt.model,
+        connection_id=attempt.connection_id,
+        estimated_cost_usd=job.estimated_cost_usd,
+        reservation_usd=attempt.reservation_usd,
+        max_tokens=attempt.max_tokens,
+        tier=BATCH_TIER,
+    )
+
+
+async def _refuse_more() -> Reservation:
+    raise InsufficientBudgetError
 
 
 def _count_limited_units(units: Mapping[str, float]) -> dict[str, float]:

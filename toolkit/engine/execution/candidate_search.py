@@ -26,7 +26,7 @@ from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.connection_gate import ConnectionGate
 from toolkit.engine.routing.provider_pool import ProviderPool
-from toolkit.engine.routing.router import find_soonest_s, find_table
+from toolkit.engine.routing.router import find_needs, find_soonest_s, find_table
 from toolkit.engine.transport.answers import OutcomeUnknownError
 from toolkit.plugins import Operation, ProviderError
 from toolkit.store import AccountScope
@@ -123,7 +123,7 @@ class CandidateSearch:
         """Rank the candidates as they are now; often that is the ranking of the admission."""
         job_run, operation = self._job_run, self._operation
         options, admitted = _pin_to_submitted(job_run, providers), job_run.admitted
-        table = find_table(job_run.capability, options, providers, operation.abilities)
+        table = find_table(job_run.capability, options, providers, find_needs(operation, options))
         if (
             admitted.ranking is not None
             and table is admitted.table
@@ -145,7 +145,7 @@ class CandidateSearch:
         self._calls[connection.id] += 1
         calls = self._calls[connection.id]
         worth = _is_retryable(error, self._operation) and calls <= settings.retries
-        delay_s = _find_backoff_s(calls - 1, error.retry_after, settings.retry_base_s)
+        delay_s = find_backoff_s(calls - 1, error.retry_after, settings.retry_base_s)
         if not worth or delay_s > settings.retry_cap_s:
             self._exhausted.add(connection.id)
             return None
@@ -254,7 +254,7 @@ def _may_fall_back(error: ProviderError, operation: Operation[Any], options: Opt
     return options.fallback_on_rejection or error.code is not ErrorCode.PROVIDER_REJECTED
 
 
-def _find_backoff_s(retry: int, retry_after: float | None, base_s: float) -> float:
+def find_backoff_s(retry: int, retry_after: float | None, base_s: float) -> float:
     """Return the seconds to wait: the vendor's value, else exponential with full jitter."""
     if retry_after is not None:
         return retry_after

@@ -19,6 +19,7 @@ from toolkit.contract.money import ZERO_USD
 from toolkit.engine.concurrency.pacing import yield_to_others
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
+from toolkit.engine.execution.batch_place import BatchPlace, RequestParked
 from toolkit.engine.execution.job_run import JobOutcome, JobRun, write_detail
 from toolkit.engine.execution.node_states import make_error_info
 from toolkit.engine.execution.result_cache import FIRST_LOOK_S, MAX_LOOK_S, ResultCache
@@ -54,6 +55,7 @@ class JobExecutor:
         Raises:
             LeaseLost: another process has taken the job over; nothing more was written.
             ShutdownInterrupt: the engine is shutting down, and the job had not begun.
+            RequestParked: its request is to go into a batch; nothing was written.
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
         with self._core.observer.watch_job(job_run):
@@ -106,7 +108,7 @@ class JobExecutor:
         while True:
             try:
                 return await self._run_once(job_run)
-            except (LeaseLost, StoreUnavailableError, ShutdownInterrupt):
+            except (LeaseLost, StoreUnavailableError, ShutdownInterrupt, RequestParked):
                 raise
             except Exception as error:
                 info, retryable = _explain_error(error)
@@ -138,6 +140,10 @@ class JobExecutor:
             job.queue_ms = max(0, int((started_at - job.created_at).total_seconds() * 1000))
         if not job_run.capability.needs_connection:
             self._add_local_attempt(job, started_at)
+        if job_run.batch is not None:  # it is written with its batch
+            waited_s = (started_at - job.started_at).total_seconds()
+            job_run.started_monotonic -= max(0.0, waited_s)
+            return
         # Not awaited: the store writes it before this job's later writes.
         self._core.store.write(
             job_run.collect_changes("running", started_at), lease=job_run.lease, eager=False
@@ -164,6 +170,8 @@ class JobExecutor:
         call = await ask_store(self._core, self._make_call, job_run)
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
+        if job_run.batch is not None:
+            return await self._run_in_batch(job_run, call, job_run.batch)
         if job_run.capability.state is not None:
             job_run.state = ""  # from an earlier retry
             state = await self._read_state(job_run, call)
@@ -186,6 +194,17 @@ class JobExecutor:
                     return outcome
             await asyncio.sleep(look_s)
             look_s = min(2 * look_s, MAX_LOOK_S)
+
+    async def _run_in_batch(
+        self, job_run: JobRun, call: Call[Any], place: BatchPlace
+    ) -> JobOutcome:
+        """Complete a job from the cache before its batch; equal jobs do not wait for each other."""
+        if place.connection is None:
+            key = await ask_store(self._core, self._cache.find_key, job_run, call)
+            cached = await ask_store(self._core, self._cache.find, key, job_run)
+            if cached is not None:
+                return await self._complete_from_cache(job_run, cached.job, cached.artifact)
+        return await self._execute_flow(job_run, call)
 
     async def _read_state(self, job_run: JobRun, call: Call[Any]) -> tuple[str, str] | None:
         """Return two digests of the state that a result depends on in addition to the input.

@@ -12,6 +12,7 @@ from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.jobs import FINAL_STATUSES, FinalStatus
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.execution.admission import Admitted
+from toolkit.engine.execution.batch_place import BatchPlace
 from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
@@ -84,6 +85,7 @@ class JobRun:
             is to be kept.
         reply_ids: ids of its stored replies, which its final write deletes.
         useless_tries: number of its tries whose replies led to invalid output.
+        batch: its place in a batch of its vendor; None if it is called at once.
         room: the disk space that is reserved for the result of its call; None before the first
             call.
     """
@@ -115,6 +117,7 @@ class JobRun:
     reply: Callable[[], ReplaceRow] | None = None
     reply_ids: list[str] = field(default_factory=list)
     useless_tries: int = 0
+    batch: BatchPlace | None = None
     room: RoomHold | None = None
 
     def release_room(self, _commit: "asyncio.Future[None] | None" = None) -> None:

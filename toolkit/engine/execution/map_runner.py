@@ -135,14 +135,14 @@ class MapRunner:
         self._workers: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self._failure: BaseException | None = None
-        self._has_news = False
+        self._news = asyncio.Event()  # rows may have been added
         self._is_over = False
         self._admission, self._admitted_at = self._make_admission(), 0.0
 
     def wake(self, record: MapRecord) -> bool:
         """Have a running map look for rows again, with new limits; return False if it has ended."""
         if not self._is_over:
-            self._has_news = True
+            self._news.set()
             self.record = self.record.model_copy(
                 update={
                     "max_cost_usd": record.max_cost_usd,
@@ -165,7 +165,7 @@ class MapRunner:
         try:
             await finish_before_cancel(self._recover())
             self._mark_running()
-            while await self._run_pass() or self._has_news:
+            while await self._run_pass() or self._news.is_set():
                 pass
             self._is_over = True
             if self._core.is_draining and await self._has_rows_to_begin():
@@ -208,7 +208,7 @@ class MapRunner:
         self._budget.spent = from_nano_usd(spent)
         for row in await self._list_running():
             job_row = await store.get_row("jobs", str(row["job_id"]))
-            if job_row is not None:
+            if job_row is not None and row["batch_id"] is None:
                 job = requeue_interrupted(read_job(job_row))
                 self._budget.spent += job.cost_incurred_usd
                 self._interrupted[row["n"]] = job, job_row["vendor_job_id"]
@@ -225,8 +225,7 @@ class MapRunner:
 
     async def _run_pass(self) -> int:
         """Run all rows that are queued, in order; return the number of rows that were begun."""
-        self._has_news, self._begun, self._after = False, 0, -1
-        self._unaffordable.clear()
+        self._begin_pass()
         self._page.extend(await self._list_running() if self._interrupted else ())
         self._idle.clear()
         self._add_workers()
@@ -236,6 +235,11 @@ class MapRunner:
         if self._last_write is not None:
             await self._last_write  # so that the next pass reads the ends of this one
         return self._begun if not (self._limit.is_reached or self._core.is_draining) else 0
+
+    def _begin_pass(self) -> None:
+        self._news.clear()
+        self._begun, self._after = 0, -1
+        self._unaffordable.clear()
 
     def _add_workers(self) -> None:
         """Start as many workers as rows may be in progress."""
@@ -275,13 +279,7 @@ class MapRunner:
             return self._page.popleft() if self._page else None
 
     async def _run_row(self, row: Row) -> None:
-        try:
-            job_run = self._resume(row) or await self._begin(row)
-        except RequestError as error:
-            self._begun += 1
-            self._end_without_job(row, "failed", error.code.name, str(error))
-            self._limit.note(error.code.name)
-            return
+        job_run = await self._prepare_row(row)
         if job_run is None:
             return
         self._begun += 1
@@ -290,8 +288,21 @@ class MapRunner:
         if row["n"] in self._unaffordable:
             self._begun -= 1  # it is queued again, and a pass that ends no row is the last
             return
-        error_info = job_run.job.error
-        self._limit.note(None if error_info is None else error_info.code)
+        self._note_end(job_run)
+
+    def _note_end(self, job_run: JobRun) -> None:
+        error = job_run.job.error
+        self._limit.note(None if error is None else error.code)
+
+    async def _prepare_row(self, row: Row) -> JobRun | None:
+        """Prepare the job of a row; return None if it ends without one, or has to wait."""
+        try:
+            return self._resume(row) or await self._begin(row)
+        except RequestError as error:
+            self._begun += 1
+            self._end_without_job(row, "failed", error.code.name, str(error))
+            self._limit.note(error.code.name)
+            return None
 
     def _resume(self, row: Row) -> JobRun | None:
         """Prepare the job that a row had before a crash; return None if it had none."""
@@ -346,15 +357,19 @@ class MapRunner:
             return ""
         if bound is None:
             return "The price of a row is unknown, so no budget can cover it."
-        if self._budget.could_reserve(bound):
+        left = self._find_left(limit)
+        if bound <= left:
             return ""
         # Without dollar signs, because a notebook renders text between two of them as a formula.
-        left = max(ZERO_USD, limit - self._budget.spent)
         texts = [format_usd(to_wire_usd(usd) or 0.0).lstrip("$") for usd in (bound, left, limit)]
         return (
             "The next row may cost {}, and {} of {} US dollars are left;"
             " raise max_cost_usd and call again."
         ).format(*texts)
+
+    def _find_left(self, limit: Decimal) -> Decimal:
+        """Find the US dollars that a further row may use, if calls in flight cost nothing."""
+        return max(ZERO_USD, limit - self._budget.spent)
 
     def _make_job_run(self, row: Row, job: JobRecord) -> JobRun:
         limit = from_wire_usd(job.options.max_cost_usd)
@@ -415,7 +430,8 @@ class MapRunner:
         )
 
     def _make_admission(self) -> Admission:
-        return Admission(self._core, self._artifacts, AccountScope(self._lease.account_id))
+        scope = AccountScope(self._lease.account_id)
+        return Admission(self._core, self._artifacts, scope, is_map=True)
 
     async def _has_rows_to_begin(self) -> bool:
         map_rows = self._core.store.map_rows

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from toolkit.contract.choices import Tier
 from toolkit.contract.compute import Compute
 from toolkit.contract.endpoints import Endpoint
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
@@ -34,6 +35,7 @@ from toolkit.plugins import (
     Vendor,
 )
 from toolkit.plugins.key_redaction import KeyForms, redact_message
+from toolkit.plugins.pricing import BATCH_TIER
 from toolkit.plugins.streaming import AnswerPiece
 from toolkit.settings import Timeouts
 from toolkit.store import AccountScope, Repository, StoreUnavailableError, UpdateRow
@@ -58,7 +60,9 @@ class ProviderCall:
         self._core = core
         self._job_run = job_run
         self._connection, self._model = choice.connection, choice.candidate.model or ""
-        self._tier = choice.candidate.tier
+        self._tier: Tier = "standard"
+        if choice.candidate.tier != BATCH_TIER:
+            self._tier = choice.candidate.tier
         self._vendor: Vendor = core.registry.vendors[choice.candidate.provider]
         self._bill = bill
         self._cancellation: httpx.Request | None = None
@@ -184,8 +188,14 @@ class ProviderCall:
         update = UpdateRow("jobs", self._job_run.job.id, {"vendor_job_id": step.vendor_job_id})
         await self._core.store.write([update], lease=self._job_run.lease, paid=True)
 
-    async def _permit_request(self, request: httpx.Request) -> None:
-        """Reserve the cost of a request, and have the lease checked just before it is sent."""
+    async def _permit_request(self, request: httpx.Request) -> httpx.Response | None:
+        """Reserve the cost of a request, and have the lease checked just before it is sent.
+
+        Returns:
+            the answer of a request that was part of a batch; None for one that is to be sent.
+        """
+        if self._job_run.batch is not None and is_billable(request):
+            return self._job_run.batch.answer(request)
         if is_billable(request):
             # A write may have failed since the intent was written, or used up the room.
             await self._core.store.result_room.ensure()
@@ -193,6 +203,7 @@ class ProviderCall:
         # The intent is durable, but this process may have been paused since it was written, or may
         # be paused while it connects: another may have the lease by then.
         request.extensions[SEND_CHECK] = self._check_lease
+        return None
 
     async def _has_new_secret(self, old_value: str) -> bool:
         """Check whether the pointer now leads to a secret other than the refused secret.

@@ -100,13 +100,13 @@ class ResultCache:
         If another job makes the result, the caller releases the key's lock and looks again later:
         this process may take over that job, which then needs the lock.
         """
-        cached = await self._find(key, job_run)
+        cached = await self.find(key, job_run)
         if cached is not None:
             return CacheTurn(cached)
         if not await self._claim(key, job_run):
             return CacheTurn(is_waiting=True)
         # The job that held the claim may have ended between the two looks.
-        return CacheTurn(await self._find(key, job_run))
+        return CacheTurn(await self.find(key, job_run))
 
     async def _claim(self, key: str, job_run: JobRun) -> bool:
         """Claim a key for a job; return False if another job has the claim and is worked on.
@@ -144,7 +144,7 @@ class ResultCache:
             return False
         return not await store.leases.is_abandoned(str(job["root_id"]))
 
-    async def _find(self, key: str, job_run: JobRun) -> CachedResult | None:
+    async def find(self, key: str, job_run: JobRun) -> CachedResult | None:
         """Return the account's result of this key, or None if its job or its bytes are gone.
 
         Sealed work takes the results of its sealed model only.

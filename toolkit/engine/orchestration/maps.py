@@ -10,7 +10,7 @@ from pydantic_core import from_json
 
 from toolkit.contract.annotations import WorkAnnotate
 from toolkit.contract.base import ErrorInfo, JsonObject, format_rfc3339, now, to_canonical_json
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, build_not_found
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.maps import (
@@ -34,6 +34,7 @@ from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission, check_place
+from toolkit.engine.execution.batch_map_runner import BatchMapRunner
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.map_runner import MapRunner
@@ -85,6 +86,12 @@ class Maps(RecordReader[MapRecord]):
         capability = self._core.registry.require(request.capability)
         list_columns(request.input)
         options = request.options
+        if options.when == "batch" and options.deadline_s is not None:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                "A batch has the time of its vendor: leave `deadline_s` or `when` out.",
+                details=[Detail("options.deadline_s", "cannot be combined with when: batch")],
+            )
         await check_place(self._core, context.scope, options.endpoint_id, options.compute_id)
         await self._core.allowances.check_bound(context, None)
         record = await self._find_by_key(context, request)
@@ -239,7 +246,7 @@ class Maps(RecordReader[MapRecord]):
             RequestError: the refusal of the first row.
         """
         capability = self._core.registry.require(record.capability)
-        gate = Admission(self._core, self._artifacts, context.scope)
+        gate = Admission(self._core, self._artifacts, context.scope, is_map=True)
         refusal: RequestError | None = None
         for row in rows:
             if find_empty(row):
@@ -274,7 +281,8 @@ class Maps(RecordReader[MapRecord]):
         if row is None:
             return
         record = self._records.read(row)
-        runner = MapRunner(self._core, self._executor, self._artifacts, record, lease)
+        runner_type = BatchMapRunner if record.options.when == "batch" else MapRunner
+        runner = runner_type(self._core, self._executor, self._artifacts, record, lease)
         self._runners[record.id] = runner
         try:
             await runner.run()

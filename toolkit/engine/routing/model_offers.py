@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from toolkit.plugins import Model, TextRequest, Vendor
 from toolkit.plugins.conversation import TEXT_ABILITIES
-from toolkit.plugins.vendor import OFF_PEAK_TIER
+from toolkit.plugins.vendor import BATCHES, OFF_PEAK_TIER
 from toolkit.settings import TIERS, VendorSettings
 
 OPERATOR_SOURCE = "the operator's price ([vendors] prices)"
@@ -139,6 +139,7 @@ def apply_operator_prices(model: Model, settings: VendorSettings | None) -> Mode
         tiers=(),
         changes=(),
         batch=None,
+        abilities=model.abilities - {BATCHES},
         # The operator's price holds at every hour.
         service_tiers={name: _ALL for name in model.service_tiers if name == OFF_PEAK_TIER},
         as_of="",

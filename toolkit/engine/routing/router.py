@@ -16,6 +16,7 @@ from toolkit.engine.routing.provider_selection import ProviderSelection
 from toolkit.engine.routing.routing_table import RoutingTable
 from toolkit.engine.routing.table_entries import list_entries, name_abilities, serves
 from toolkit.plugins import Capability, Model, Operation, Vendor
+from toolkit.plugins.vendor import BATCHES
 
 _CONNECTION_PREFIX = f"{Prefix.CONNECTION}_"
 
@@ -234,9 +235,16 @@ def route(
             connected or not their vendor's default model.
     """
     budget_left = BudgetLeft.of(options) if budget_left is None else budget_left
-    needs = frozenset[str]() if operation is None else operation.abilities
-    table = find_table(capability, options, providers, needs, with_others=with_others)
+    table = find_table(
+        capability, options, providers, find_needs(operation, options), with_others=with_others
+    )
     return table.rank(operation, budget_left)
+
+
+def find_needs(operation: Operation[Any] | None, options: Options) -> frozenset[str]:
+    """Find the abilities that a model needs for an operation, which may wait for a batch."""
+    needs = frozenset[str]() if operation is None else operation.abilities
+    return needs | {BATCHES} if options.when == "batch" else needs
 
 
 def find_table(
@@ -253,7 +261,7 @@ def find_table(
     """
     today = now().date()
     places = options.endpoint_id is not None, options.compute_id is not None
-    policy = options.provider, options.optimize_for, options.tier
+    policy = options.provider, options.optimize_for, options.asked_tier
     key = capability.name, *policy, places, today, needs, with_others
     table = providers.tables.get(key)
     if table is None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
-from toolkit.contract.choices import Tier
+from toolkit.contract.choices import OfferedTier
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.money.affordability import (
@@ -68,7 +68,7 @@ class TableEntry:
     candidate: RankedCandidate
     is_trusted: bool
     is_placed: bool
-    bound_tier: Tier
+    bound_tier: OfferedTier
     rank_before: tuple[bool, bool]
     rank_after: tuple[bool, str, bool, str]
 

@@ -130,7 +130,7 @@ def _make_entry(
     failed = connection is not None and connection.id in providers.failed_ids
     usable = model is None or serves(vendor, model, options, providers)
     has_ended = model is not None and model.has_ended(today)
-    tier = choose_tier(model, options.tier)
+    tier = choose_tier(model, options.asked_tier)
     lacking = name_abilities(needs - model.abilities) if model is not None else []
     is_barred = True
     if unlisted is not None and (connection is not None or not selection.is_pin):
@@ -160,8 +160,8 @@ def _make_entry(
     else:
         is_barred = False
         reason = _explain_merit(vendor, connection, condition, providers)
-        if options.tier != STANDARD_TIER:
-            has_tier = tier == options.tier
+        if options.asked_tier != STANDARD_TIER:
+            has_tier = tier == options.asked_tier
             reason += f"; {tier} tier" if has_tier else f"; no {options.tier} tier: standard price"
     latency = None if model is None else condition.latency.get(model.id)
     candidate = RankedCandidate(

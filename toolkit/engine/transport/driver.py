@@ -46,7 +46,8 @@ T = TypeVar("T")
 OnPause = Callable[[str | None], None]
 OnSubmitted = Callable[[Submitted], Awaitable[None]]
 OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
-OnRequest = Callable[[httpx.Request], Awaitable[None]]
+# Returns the answer of a request that need not be sent.
+OnRequest = Callable[[httpx.Request], Awaitable[httpx.Response | None]]
 # The address, the headers and the timeouts of a request to a public service.
 PublicLookup = tuple[str, tuple[tuple[bytes, bytes], ...], Timeouts]
 OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
@@ -165,15 +166,17 @@ class Driver:
                     outcome: object = None
                     match step:
                         case httpx.Request():
-                            await hooks.on_request(step)
+                            response = await hooks.on_request(step)
                             try:
-                                outcome = response = await self.send(
-                                    step, timeouts, via, hooks.on_piece, account_id
-                                )
+                                if response is None:
+                                    response = await self.send(
+                                        step, timeouts, via, hooks.on_piece, account_id
+                                    )
                             except ProviderError as fault:
                                 hooks.on_outcome(step, fault)
                                 raise
                             hooks.on_outcome(step, response)
+                            outcome = response
                         case Operation():
                             outcome = await hooks.on_operation(step)
                         case RunInProcess():
