@@ -19,6 +19,7 @@ from toolkit.engine import Registry
 from toolkit.sandbox import create_app
 
 Order = Callable[..., None]
+Calls = Callable[..., list[dict[str, Any]]]
 
 
 def skip_without(*names: str) -> pytest.MarkDecorator:
@@ -32,6 +33,14 @@ def _is_installed(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # not even its parent package
         return False
+
+
+def poll(get: Callable[[], Any], is_ended: Callable[[Any], bool]) -> Any:
+    """Poll a batch until it has ended."""
+    for _ in range(5_000):
+        if is_ended(batch := get()):
+            return batch
+    raise AssertionError("the batch never ends")
 
 
 @dataclass(frozen=True)
@@ -130,3 +139,20 @@ def order(cloud_url: str) -> Iterator[Order]:
 
     yield order_fault
     httpx.delete(url)
+
+
+@pytest.fixture
+def logged(cloud_url: str) -> Calls:
+    """Lists the logged calls with a batch's id, without the calls before the test."""
+    url = f"{cloud_url}/_sandbox/calls"
+    httpx.delete(url)
+
+    def list_calls(batch_id: str, *, are_items: bool) -> list[dict[str, Any]]:
+        calls = httpx.get(url).json()["calls"]
+        return [
+            call
+            for call in calls
+            if call["batch_id"] == batch_id and bool(call["custom_id"]) is are_items
+        ]
+
+    return list_calls

@@ -17,7 +17,7 @@ from toolkit.sandbox.json_http import RefusalError, read_json_object
 from toolkit.sandbox.middleware import VendorMiddleware
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_paths import VENDOR_PATHS, CompatibleVendor
-from toolkit.sandbox.wires import load_wire
+from toolkit.sandbox.wires import BATCHES, COMPATIBLE_BATCHES, load_wire
 
 
 def build_app(
@@ -28,10 +28,14 @@ def build_app(
 
     def build_routes(wire: str) -> list[BaseRoute]:
         routes: list[BaseRoute] = load_wire(wire).build_routes(state)
+        if wire in BATCHES:  # first, because other routes accept any action of a model
+            routes = [*load_wire(BATCHES[wire]).build_routes(state), *routes]
         return routes
 
     def build_compatible_routes(vendor: CompatibleVendor) -> list[BaseRoute]:
         routes: list[BaseRoute] = load_wire("openai").build_compatible_routes(vendor)
+        if vendor.id in COMPATIBLE_BATCHES:
+            routes += load_wire(COMPATIBLE_BATCHES[vendor.id]).build_routes(state, vendor)
         return routes
 
     mounts = [

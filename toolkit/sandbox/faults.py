@@ -23,7 +23,14 @@ Mangle = Literal["truncate", "garbage", "drip", "hang", "drop"]
 
 @dataclass(slots=True)
 class VendorCall:
-    """A request that reached a vendor; `status` stays 0 while it has no answer."""
+    """A request that reached a vendor; `status` stays 0 while it has no answer.
+
+    Attributes:
+        billed: True if the vendor bills the call.
+        batch_id: id of the batch that the call created, or of which it is an item; "" for others.
+        custom_id: the custom id of an item of a batch, or its number if it has none; "" for a call
+            that a client made. Items are billed at the price of batches.
+    """
 
     n: int
     vendor: str
@@ -36,6 +43,8 @@ class VendorCall:
     at_s: float = 0.0
     took_ms: float = 0.0
     fault: str = ""
+    batch_id: str = ""
+    custom_id: str = ""
 
 
 @pydantic_dataclass(slots=True, config=ConfigDict(strict=True, extra="forbid"))
@@ -62,6 +71,10 @@ class Fault:
         price_factor: factor for the prices that a vendor states in its answers.
         service_tier: the service tier of the account's project, such as `priority`. It serves
             every request that asks for no tier, or for `auto`.
+        custom_id_contains: a part of the custom id of an item of a batch. The fault then affects
+            only such items; "" means all items. Faults without it affect only calls of clients.
+        batch_s: duration in seconds of a batch that a matching call creates.
+        batch_expiry_s: seconds after which such a batch expires.
     """
 
     vendor: str
@@ -83,6 +96,13 @@ class Fault:
     refuse_key: bool = False
     price_factor: float | None = None
     service_tier: str | None = None
+    custom_id_contains: str | None = None
+    batch_s: Annotated[float, Field(ge=0)] | None = None
+    batch_expiry_s: Annotated[float, Field(ge=0)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.custom_id_contains is not None and self.mangle is not None:
+            raise ValueError("mangle damages a connection, and an item of a batch has none")
 
     def summarize(self) -> str:
         """Return the fault's name for the call log."""
@@ -96,6 +116,8 @@ class Fault:
             return "pace"
         if self.service_tier is not None:
             return "service_tier"
+        if self.batch_s is not None or self.batch_expiry_s is not None:
+            return "batch_time"
         return self.mangle or ("price" if self.price_factor is not None else "delay")
 
 
@@ -120,6 +142,8 @@ class CallEffects:
     Attributes:
         price_factor: factor for the prices that an answer states.
         service_tier: the service tier of the account's project; None if it has none.
+        batch_s, batch_expiry_s: duration and expiry, in seconds, of a batch that the call creates;
+            None for the usual ones.
     """
 
     delay_ms: float = 0.0
@@ -128,6 +152,8 @@ class CallEffects:
     retry_after_s: float | None = None
     price_factor: float = 1.0
     service_tier: str | None = None
+    batch_s: float | None = None
+    batch_expiry_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -251,6 +277,12 @@ class Faults:
         """Set the service tier of the account's project, for requests without a tier."""
         self.add(Fault(vendor, service_tier=tier))
 
+    def batch_time(
+        self, vendor: str, lasts_s: float | None = None, expires_s: float | None = None
+    ) -> None:
+        """Set the duration of batches that are created from now on, and when they expire."""
+        self.add(Fault(vendor, batch_s=lasts_s, batch_expiry_s=expires_s))
+
     def say(self, vendor: str, *texts: str) -> None:
         """Have the vendor's models answer with these texts, one after the other, streamed or not.
 
@@ -324,12 +356,21 @@ class Faults:
         """Return the time since the cloud was opened, in seconds."""
         return self._clock() - self._opened_at_s
 
-    def draw_effects(self, vendor: str, path: str) -> CallEffects:
-        """Determine the effects of the faults on a call, and count down limited faults."""
+    def draw_effects(self, vendor: str, path: str, custom_id: str = "") -> CallEffects:
+        """Determine the effects of the faults on a call, and count down limited faults.
+
+        Args:
+            vendor: the wire of the call.
+            path: the path of the call below the wire's own address.
+            custom_id: the custom id of an item of a batch; "" for a call that a client made.
+        """
         effects = CallEffects()
         with self._lock:
             for fault, random in list(self._script):
-                if not self._applies_to(fault, vendor, path) or random.random() >= fault.share:
+                if (
+                    not self._applies_to(fault, vendor, path, custom_id)
+                    or random.random() >= fault.share
+                ):
                     continue
                 if fault.times is not None:
                     fault.times -= 1
@@ -341,6 +382,9 @@ class Faults:
                 if fault.price_factor is not None:
                     effects.price_factor *= fault.price_factor
                 effects.service_tier = fault.service_tier or effects.service_tier
+                effects.batch_s = effects.batch_s if fault.batch_s is None else fault.batch_s
+                if fault.batch_expiry_s is not None:
+                    effects.batch_expiry_s = fault.batch_expiry_s
                 if fault.rate_per_s is not None:
                     effects.retry_after_s = self._take_token(fault)
                     if effects.retry_after_s is None:
@@ -350,7 +394,11 @@ class Faults:
                     break
         return effects
 
-    def _applies_to(self, fault: Fault, vendor: str, path: str) -> bool:
+    def _applies_to(self, fault: Fault, vendor: str, path: str, custom_id: str) -> bool:
+        if (fault.custom_id_contains is not None) != bool(custom_id):
+            return False
+        if (fault.custom_id_contains or "") not in custom_id:
+            return False
         now_s = self.get_elapsed_s()
         in_time = fault.from_s <= now_s and (fault.until_s is None or now_s < fault.until_s)
         return in_time and vendor in self._find_wires(fault.vendor) and fault.path_contains in path

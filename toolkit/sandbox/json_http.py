@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import Any, TypeAlias, TypeVar
 
 from multipart import MultipartError, MultipartParser, parse_options_header
@@ -162,13 +163,15 @@ def build_checked_routes(
     """Build routes whose requests are checked before they are handled.
 
     Args:
-        check: function that raises a refusal, such as that of a wrong key.
+        check: function that raises a refusal, such as that of a wrong key; it may be asynchronous.
         table: methods, separated by spaces, path and handler of each route.
     """
 
     def add_check(handler: Handler) -> Handler:
         async def endpoint(request: Request) -> Response:
-            check(request)
+            outcome = check(request)
+            if isawaitable(outcome):
+                await outcome
             return await handler(request)
 
         return endpoint

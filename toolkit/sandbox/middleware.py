@@ -47,8 +47,25 @@ _AWS_TYPES = {
     503: "ServiceUnavailableException",
     529: "ServiceUnavailableException",
 }
+_S3_CODES = {403: "AccessDenied", 404: "NoSuchKey", 429: "SlowDown", 503: "SlowDown"}
 # Statuses that Bedrock never sends, and their replacements.
 _AWS_STATUSES = {401: 403, 402: 400, 529: 503}
+
+
+class BufferedAnswer:
+    """A buffer that collects an answer until it is complete."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = b""
+
+    async def __call__(self, message: Message) -> None:
+        """Add a part of the answer."""
+        if message["type"] == "http.response.start":
+            self.status, self.headers = int(message["status"]), list(message["headers"])
+        else:
+            self.body += message.get("body", b"")
 
 
 class VendorMiddleware:
@@ -68,13 +85,15 @@ class VendorMiddleware:
         path = str(scope["path"])[len(self._state.vendor_paths[vendor]) :] or "/"
         # Drawn before the call is logged: a fault that is ordered after a reader has seen the
         # call in the log affects later calls only.
-        effects = self._state.faults.draw_effects(vendor, path)
+        batch_id, custom_id = scope.get("sandbox_item", ("", ""))
+        effects = self._state.faults.draw_effects(vendor, path, custom_id)
         scope["sandbox_effects"] = effects
         call = self._log_call(vendor, path, scope, body)
+        call.batch_id, call.custom_id = batch_id, custom_id
         scope["sandbox_call"] = call
         call.fault = effects.fault.summarize() if effects.fault else ""
         take_ordered_text.set(partial(self._state.faults.take_text, vendor))
-        delay_ms = self._state.latency_ms + effects.delay_ms
+        delay_ms = effects.delay_ms + (0.0 if custom_id else self._state.latency_ms)
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
         wrapped_send = self._wrap_send(send, call)
@@ -87,7 +106,7 @@ class VendorMiddleware:
         elif fault.mangle == "hang":
             await asyncio.sleep(HANG_DURATION_S)
         elif fault.mangle is not None:
-            answer = _BufferedAnswer()
+            answer = BufferedAnswer()
             await self._app(scope, _replay_body(body, receive), answer)
             await _send_mangled(fault, answer, call, wrapped_send)
         else:
@@ -158,7 +177,7 @@ def _build_id_headers(call: VendorCall) -> dict[bytes, bytes]:
             return {b"request-id": usual[:28]}
         case "elevenlabs":
             return {b"request-id": usual}
-        case "aws":
+        case "aws" | "aws-bedrock":
             return {
                 b"x-amzn-requestid": str(UUID(call.request_id)).encode(),
                 b"x-request-id": usual,
@@ -219,9 +238,7 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-async def _send_mangled(
-    fault: Fault, answer: "_BufferedAnswer", call: VendorCall, send: Send
-) -> None:
+async def _send_mangled(fault: Fault, answer: BufferedAnswer, call: VendorCall, send: Send) -> None:
     """Send a vendor's own answer, mangled."""
     body = answer.body
     if fault.mangle == "truncate":
@@ -239,22 +256,6 @@ async def _send_mangled(
         piece = body[start : start + size]
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-class _BufferedAnswer:
-    """A buffer that holds an answer back until it is complete."""
-
-    def __init__(self) -> None:
-        self.status = 200
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.body = b""
-
-    async def __call__(self, message: Message) -> None:
-        """Add a part of the answer."""
-        if message["type"] == "http.response.start":
-            self.status, self.headers = int(message["status"]), list(message["headers"])
-        else:
-            self.body += message.get("body", b"")
 
 
 async def _drop_connection(scope: Scope, send: Send) -> None:
@@ -280,9 +281,11 @@ def build_vendor_error(wire: str, status: int) -> RefusalError:
     match wire:
         case "anthropic":
             refusal = load_wire(wire).AnthropicRefusalError(status, words)
-        case "aws":
+        case "aws" | "aws-bedrock":
             name = _AWS_TYPES.get(status, "InternalServerException")
-            refusal = load_wire(wire).refuse(_AWS_STATUSES.get(status, status), name, words)
+            refusal = load_wire("aws").refuse(_AWS_STATUSES.get(status, status), name, words)
+        case "aws-s3":
+            refusal = load_wire(wire).refuse(status, _S3_CODES.get(status, "InternalError"), words)
         case "elevenlabs":
             name = _ELEVENLABS_STATUSES.get(status, "internal_error")
             refusal = load_wire(wire).refuse(status, name, words)

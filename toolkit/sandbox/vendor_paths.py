@@ -16,6 +16,8 @@ VENDOR_PATHS: dict[str, str] = {
     "minimax": "/minimax",
     "elevenlabs": "/elevenlabs",
     "aws": "/aws",
+    "aws-bedrock": "/aws-bedrock",
+    "aws-s3": "/aws-s3",
     "runpod": "/runpod",
     "runpod-jobs": "/runpod-jobs",
     "runpod-pods": "/runpod-pods",

@@ -3,6 +3,10 @@
 from importlib import import_module
 from types import ModuleType
 
+# The modules of the batches of wires, and of compatible vendors.
+BATCHES = {"openai": "openai_batches", "anthropic": "anthropic_batches", "google": "google_batches"}
+COMPATIBLE_BATCHES = {"mistral": "mistral_batches"}
+
 
 def load_wire(name: str) -> ModuleType:
     """Load the module of a wire, which has its name."""

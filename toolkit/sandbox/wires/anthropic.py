@@ -137,7 +137,7 @@ class AnthropicRefusalError(RefusalError):
         return JSONResponse(body, self.status)
 
 
-_refuse_body = refuse_first_fault(
+refuse_body = refuse_first_fault(
     partial(AnthropicRefusalError, 400), "The request body is not valid JSON"
 )
 
@@ -145,7 +145,7 @@ _refuse_body = refuse_first_fault(
 def build_routes(_: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     return build_checked_routes(
-        _check_headers,
+        check_headers,
         (
             ("GET", "/v1/models", _list_models),
             ("POST", "/v1/messages", _create_message),
@@ -153,7 +153,8 @@ def build_routes(_: SandboxState) -> list[BaseRoute]:
     )
 
 
-def _check_headers(request: Request) -> None:
+def check_headers(request: Request) -> None:
+    """Check the key and the version of a request."""
     key = request.headers.get("x-api-key") or get_bearer_key(request)
     if key is None:
         raise AnthropicRefusalError(401, "x-api-key header is required")
@@ -190,7 +191,7 @@ def _resolve_model(name: str) -> str:
 
 
 async def _create_message(request: Request) -> Response:
-    body = await read_body(request, MessageRequest, _refuse_body)
+    body = await read_body(request, MessageRequest, refuse_body)
     model = _resolve_model(body.model)
     if request.headers["anthropic-version"] == VERSIONS[-1]:
         _refuse_sampling(body)
@@ -213,12 +214,17 @@ async def _create_message(request: Request) -> Response:
         raise AnthropicRefusalError(
             400, f"prompt is too long: {reply.prompt_tokens} tokens > {CONTEXT_TOKENS} maximum"
         )
+    is_batched = bool(get_call(request).custom_id)
+    if is_batched and body.stream:
+        raise AnthropicRefusalError(400, "stream: not supported in a message batch")
     mark_billed(request)
     head = _build_head(get_request_digest(request), model)
     content = _build_content(reply, thinks, head["id"][4:])
     # Priority capacity serves an account that has bought it, unless a request rules it out.
     is_standard = body.service_tier == "standard_only"
     tier = None if is_standard else get_effects(request).service_tier
+    if is_batched:
+        tier = "batch"
     if body.stream:
         events = _stream_events(head, content, reply, tier)
         return StreamingResponse(events, media_type="text/event-stream")

@@ -140,7 +140,8 @@ def build_routes(_: SandboxState) -> list[BaseRoute]:
     ]
 
 
-async def _check_caller(request: Request) -> None:
+async def check_caller(request: Request) -> None:
+    """Check the API key or the signature of a request."""
     key = get_bearer_key(request)
     if key is None:
         await check_signature(request, ACCESS_KEY, SIGNING_KEY)
@@ -178,22 +179,22 @@ async def _stream_converse(request: Request) -> Response:
 
 async def _invoke(request: Request) -> Response:
     """Embed or rank texts: only such models are called by their own bodies here."""
-    await _check_caller(request)
+    await check_caller(request)
     model = str(request.path_params["model"]).removeprefix("global.").removeprefix("us.")
     if model == TITAN_MODEL:
-        titan = await read_body(request, TitanEmbedRequest, _refuse_body)
+        titan = await read_body(request, TitanEmbedRequest, refuse_body)
         mark_billed(request)
         tokens = count_tokens(titan.input_text)
         vector = embed_text(titan.input_text, titan.dimensions or 1024)
         return JSONResponse({"embedding": vector, "inputTextTokenCount": tokens})
     if model == RERANK_MODEL:
-        rerank = await read_body(request, CohereRerankRequest, _refuse_body)
+        rerank = await read_body(request, CohereRerankRequest, refuse_body)
         mark_billed(request)
         rows = rank_documents(rerank.query, rerank.documents)
         return JSONResponse({"results": rows[: rerank.top_n]})
     if model != COHERE_MODEL:
         raise refuse(400, "ValidationException", "The provided model identifier is invalid.")
-    body = await read_body(request, CohereEmbedRequest, _refuse_body)
+    body = await read_body(request, CohereEmbedRequest, refuse_body)
     mark_billed(request)
     tokens = sum(map(count_tokens, body.texts))
     vectors = [embed_text(text, body.output_dimension or 1536) for text in body.texts]
@@ -241,9 +242,9 @@ def _measure(reply: SimulatedReply, tier: str) -> JsonObject:
 
 async def _generate_answer(request: Request) -> tuple[SimulatedReply, str]:
     """Generate the answer to a request, and return it with the service tier that serves it."""
-    await _check_caller(request)
-    bare = _resolve_model(str(request.path_params["model"]), _parse_region(request))
-    body = await read_body(request, ConverseRequest, _refuse_body)
+    await check_caller(request)
+    bare = resolve_model(str(request.path_params["model"]), parse_region(request))
+    body = await read_body(request, ConverseRequest, refuse_body)
     config = body.inference_config or InferenceConfig()
     if config.temperature is not None and "claude" in bare:
         raise refuse(400, "ValidationException", "temperature is not supported by this model.")
@@ -307,7 +308,8 @@ def _make_offer(config: JsonObject | None) -> ToolOffer:
     return ToolOffer(tools, is_required="auto" not in choice, named=named)
 
 
-def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+def refuse_body(faults: list[BodyFault]) -> RefusalError:
+    """Make the refusal of a body with these faults."""
     if not faults:
         return refuse(400, "SerializationException", "The body is not JSON.")
     message = f"{faults[0].name} is not valid: {faults[0].message}."
@@ -318,7 +320,7 @@ def _join_texts(blocks: list[JsonObject]) -> str:
     return "\n".join(str(block.get("text", "")) for block in blocks)
 
 
-def _resolve_model(model: str, region: str | None) -> str:
+def resolve_model(model: str, region: str | None) -> str:
     """Return the model of an id if the id is valid in the region; a region of None means any."""
     part, _, bare = model.partition(".")
     if model in PROFILES and region not in BARE_MODEL_REGIONS.get(model, ()):
@@ -336,7 +338,7 @@ def _resolve_model(model: str, region: str | None) -> str:
     raise refuse(400, "ValidationException", "The provided model identifier is invalid.")
 
 
-def _parse_region(request: Request) -> str | None:
+def parse_region(request: Request) -> str | None:
     """Return the region that a request was signed for; an API key's host names none."""
     header = request.headers.get("authorization", "")
     scope = header.partition("Credential=")[2].partition(",")[0].split("/")

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from toolkit.sandbox.json_http import RefusalError
 
 ALGORITHM = "AWS4-HMAC-SHA256"
-SERVICE = "bedrock"
+BEDROCK, S3 = "bedrock", "s3"
 MAX_CLOCK_SKEW = timedelta(minutes=15)
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 TERMINATOR = "aws4_request"
@@ -26,13 +26,17 @@ class SignatureRefusalError(RefusalError):
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__({"message": message}, 403, {"x-amzn-errortype": name})
+        self.name, self.message = name, message
 
 
-async def check_signature(request: Request, access_key: str, secret_key: str) -> None:
+async def check_signature(
+    request: Request, access_key: str, secret_key: str, service: str = BEDROCK
+) -> None:
     """Check the signature of a request as it arrived.
 
     Args:
         request: the request, with its target as the client spelled it.
+        service: the service that the signature is for, `bedrock` or `s3`.
 
     Raises:
         SignatureRefusalError: the key is unknown, or the signature does not match the request.
@@ -56,7 +60,7 @@ async def check_signature(request: Request, access_key: str, secret_key: str) ->
             "UnrecognizedClientException", "The security token included in the request is invalid."
         )
     timestamp = request.headers.get("x-amz-date", "")
-    _check_scope(scope, timestamp)
+    _check_scope(scope, timestamp, service)
     signed = parts["SignedHeaders"].split(";")
     _check_signed_headers(request.headers, signed)
     text = "\n".join(
@@ -64,7 +68,9 @@ async def check_signature(request: Request, access_key: str, secret_key: str) ->
             ALGORITHM,
             timestamp,
             scope,
-            _hash(_build_canonical_request(request, await request.body(), signed).encode()),
+            _hash(
+                _build_canonical_request(request, await request.body(), signed, service).encode()
+            ),
         )
     )
     if not hmac.compare_digest(_sign(secret_key, scope, text), parts["Signature"]):
@@ -74,7 +80,7 @@ async def check_signature(request: Request, access_key: str, secret_key: str) ->
         )
 
 
-def _check_scope(scope: str, timestamp: str) -> None:
+def _check_scope(scope: str, timestamp: str, service: str) -> None:
     """Check the scope and the time of a signature."""
     try:
         signed_at = datetime.strptime(timestamp, TIMESTAMP_FORMAT).replace(tzinfo=UTC)
@@ -83,10 +89,10 @@ def _check_scope(scope: str, timestamp: str) -> None:
             "IncompleteSignatureException", "Authorization header requires 'X-Amz-Date'."
         ) from None
     day, _, target = scope.partition("/")
-    if day != timestamp[:8] or target.split("/")[1:] != [SERVICE, TERMINATOR]:
+    if day != timestamp[:8] or target.split("/")[1:] != [service, TERMINATOR]:
         raise SignatureRefusalError(
             "InvalidSignatureException",
-            f"Credential should be scoped to the date of the request and to '{SERVICE}'.",
+            f"Credential should be scoped to the date of the request and to '{service}'.",
         )
     if abs(datetime.now(UTC) - signed_at) > MAX_CLOCK_SKEW:
         raise SignatureRefusalError(
@@ -105,18 +111,20 @@ def _check_signed_headers(headers: Mapping[str, str], signed: list[str]) -> None
         )
 
 
-def _build_canonical_request(request: Request, body: bytes, signed: list[str]) -> str:
+def _build_canonical_request(request: Request, body: bytes, signed: list[str], service: str) -> str:
     """Build the form of a request that is signed.
 
-    The path is encoded twice: the form that the client sent is encoded again.
+    The path is encoded twice, except for S3: the form that the client sent is encoded again.
     """
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii")
     path = raw.partition("?")[0]
-    slash = "/" if path.endswith("/") and path != "/" else ""
+    if service != S3:
+        slash = "/" if path.endswith("/") and path != "/" else ""
+        path = quote(normpath(path).replace("//", "/") + slash, safe="/-_.~")
     return "\n".join(
         (
             request.method,
-            quote(normpath(path).replace("//", "/") + slash, safe="/-_.~"),
+            path,
             "&".join(
                 f"{name}={value}"
                 for name, _, value in sorted(

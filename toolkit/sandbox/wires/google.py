@@ -201,7 +201,7 @@ def build_routes(_: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths, in both versions."""
     act = make_action({"embedContent": _embed_content, "batchEmbedContents": _embed_contents})
     return build_checked_routes(
-        _check_request,
+        check_request,
         (
             ("GET", "/{version:str}/models", _list_models),
             ("POST", "/{version:str}/models/{action}", act),
@@ -228,12 +228,13 @@ def make_action(embedders: Mapping[str, Handler]) -> Handler:
         handler = handlers.get(action)
         if handler is None:
             raise refuse(404, f"Method {action!r} is not found.")
-        return await handler(request, _resolve_model(name, str(request.path_params["version"])))
+        return await handler(request, resolve_model(name, str(request.path_params["version"])))
 
     return act
 
 
-def _check_request(request: Request) -> None:
+def check_request(request: Request) -> None:
+    """Check the version and the key of a request."""
     if request.path_params["version"] not in ("v1", "v1beta"):
         raise refuse(404, "Not found.")
     key = request.headers.get("x-goog-api-key") or request.query_params.get("key")
@@ -259,7 +260,8 @@ def _describe_model(name: str) -> JsonObject:
     }
 
 
-def _resolve_model(name: str, version: str) -> str:
+def resolve_model(name: str, version: str) -> str:
+    """Return the name of a model, which may be given by an alias."""
     bare = ALIASES.get(name, name) if version == "v1beta" else name
     if bare not in MODELS:
         raise refuse(

@@ -40,6 +40,7 @@ from toolkit.sandbox.text.vectors import embed_text, spell_vector
 from toolkit.sandbox.vendor_paths import SANDBOX_KEYS, CompatibleVendor
 from toolkit.sandbox.wires.openai_prompt_cache import LEADING_FIELDS, CacheUse, PromptCache
 
+VENDOR = CompatibleVendor("openai-api", SANDBOX_KEYS["OPENAI_API_KEY"], ())
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
 _count_picture = partial(count_patches, patch=32, longest=2_048, most=2_500, factor=1.2)
@@ -177,8 +178,7 @@ def refuse(
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
-    vendor = CompatibleVendor("openai-api", SANDBOX_KEYS["OPENAI_API_KEY"], ())
-    return build_original_routes(state, vendor)
+    return build_original_routes(state, VENDOR)
 
 
 def build_original_routes(state: SandboxState, vendor: CompatibleVendor) -> list[BaseRoute]:
@@ -212,15 +212,6 @@ def _build_wire_routes(
     lengths: Mapping[str, int],
     use_cache: UseCache,
 ) -> list[BaseRoute]:
-    def check_key(request: Request) -> None:
-        if not vendor.key:
-            return
-        bearer_key = get_bearer_key(request) or request.headers.get(vendor.key_header)
-        if bearer_key is None:
-            raise refuse(401, "No API key was given; send it as `Authorization: Bearer <key>`.")
-        if bearer_key != vendor.key:
-            raise refuse(401, "The API key given is not correct.", code="invalid_api_key")
-
     async def list_models(_request: Request) -> Response:
         rows = [_describe_model(name) for name in served]
         if not vendor.key:  # a local server lists all of its models
@@ -246,7 +237,7 @@ def _build_wire_routes(
         return await _transcribe_audio(request, known)
 
     return build_checked_routes(
-        check_key,
+        partial(check_key, vendor),
         (
             ("GET", f"{vendor.base_path}/models", list_models),
             ("POST", f"{vendor.base_path}/chat/completions", complete_chat),
@@ -254,6 +245,17 @@ def _build_wire_routes(
             ("POST", f"{vendor.base_path}/audio/transcriptions", transcribe_audio),
         ),
     )
+
+
+def check_key(vendor: CompatibleVendor, request: Request) -> None:
+    """Check the key of a request, if the vendor needs one."""
+    if not vendor.key:
+        return
+    bearer_key = get_bearer_key(request) or request.headers.get(vendor.key_header)
+    if bearer_key is None:
+        raise refuse(401, "No API key was given; send it as `Authorization: Bearer <key>`.")
+    if bearer_key != vendor.key:
+        raise refuse(401, "The API key given is not correct.", code="invalid_api_key")
 
 
 def _describe_model(name: str) -> JsonObject:
@@ -273,7 +275,7 @@ async def _read_dialect(request: Request, model: type[B], vendor: CompatibleVend
     try:
         fields = await read_json_object(request)
     except NotJsonError:
-        raise _refuse_body([]) from None
+        raise refuse_body([]) from None
     renamed = {own: name for name, own in vendor.names.items() if own}
     for name in fields:
         if vendor.names.get(name) and name not in renamed:
@@ -281,7 +283,7 @@ async def _read_dialect(request: Request, model: type[B], vendor: CompatibleVend
             raise refuse(422, message, name, "extra_forbidden")
     ignored = {name for name, own in vendor.names.items() if not own} | vendor.extra
     kept = {renamed.get(name, name): v for name, v in fields.items() if name not in ignored}
-    return parse_body(kept, model, _refuse_body)
+    return parse_body(kept, model, refuse_body)
 
 
 async def _complete_chat(
@@ -297,7 +299,7 @@ async def _complete_chat(
     for place, turn in enumerate(body.messages):
         if turn.content is None and turn.role != "assistant":
             fault = BodyFault(("messages", place, "content"), "missing", "Field required", None)
-            raise _refuse_body([fault])
+            raise refuse_body([fault])
     schema, want_json = _parse_response_format(body)
     reasoning = {"low": 24, "medium": 64, "high": 192}.get(body.reasoning_effort or "", 0)
     try:
@@ -413,7 +415,8 @@ def _describe_times(heard: HeardRecording) -> JsonObject:
     }
 
 
-def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+def refuse_body(faults: list[BodyFault]) -> RefusalError:
+    """Make the refusal of a body with these faults."""
     if not faults:
         return refuse(400, "The body of the request could not be parsed as JSON.")
     fault = faults[0]
