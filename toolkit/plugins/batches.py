@@ -3,14 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from toolkit.plugins.flow import Flow
-
-if TYPE_CHECKING:
-    from toolkit.plugins.vendor import Access, ProviderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class BatchJob:
         count: number of its requests; None if the vendor does not show it.
         is_ended: whether no request of it will be executed any more.
         results: the vendor's names of the places of its results.
-        failure: why the vendor carried out no request of the batch; None if it did.
+        failure: the `ProviderError` of a vendor that carried out no request; None if it did.
     """
 
     id: str
@@ -48,7 +45,7 @@ class BatchJob:
     count: int | None = None
     is_ended: bool = False
     results: tuple[str, ...] = ()
-    failure: "ProviderError | None" = None
+    failure: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True)
 class BatchWire:
-    """The flows of a vendor's batch API, which the engine drives.
+    """The flows of a vendor's batch API, which the engine drives; the last argument is an `Access`.
 
     Attributes:
         submit: creates a batch with our key, and returns the vendor's id of it. Only its last
@@ -75,11 +72,11 @@ class BatchWire:
         source: the vendor's page that documents the limits.
     """
 
-    submit: "Callable[[str, Sequence[BatchItem], Access], Flow[str]]"
-    find: "Callable[[datetime, Access], Flow[Sequence[BatchJob]]]"
-    check: "Callable[[str, Access], Flow[BatchJob]]"
-    read: "Callable[[BatchJob, Access], Flow[Sequence[BatchResult]]]"
-    cancel: "Callable[[str, Access], Flow[None]]"
+    submit: Callable[[str, Sequence[BatchItem], Any], Flow[str]]
+    find: Callable[[datetime, Any], Flow[Sequence[BatchJob]]]
+    check: Callable[[str, Any], Flow[BatchJob]]
+    read: Callable[[BatchJob, Any], Flow[Sequence[BatchResult]]]
+    cancel: Callable[[str, Any], Flow[None]]
     max_items: int
     max_bytes: int
     source: str
