@@ -140,8 +140,7 @@ class BatchClient:
                 await self._adopt(batch, vendor_id)
                 return
             except ProviderError as error:
-                is_unknown = isinstance(error, OutcomeUnknownError)
-                if is_unknown or (error.status or 0) >= _SERVER_ERROR:
+                if _may_have_arrived(error):
                     await self._find(batch)
                     return
                 if not error.retryable or retry >= settings.retries:
@@ -262,6 +261,12 @@ class BatchClient:
         if wire is None:
             raise TypeError(f"{batch.connection.provider} has no batch API")
         return wire
+
+
+def _may_have_arrived(error: ProviderError) -> bool:
+    """Check whether a vendor may have created a batch although its answer says nothing of it."""
+    is_unknown = isinstance(error, OutcomeUnknownError) or (error.status or 0) >= _SERVER_ERROR
+    return is_unknown or error.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
 def _may_be(job: BatchJob, batch: OpenBatch) -> bool:

@@ -9,6 +9,7 @@ at the vendor, or waits until it is certain that there is none: nothing is submi
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -92,9 +93,13 @@ class BatchMapRunner(MapRunner):
         super().__init__(core, executor, artifacts, record, lease)
         self._client = BatchClient(core, lease, self._capability.id)
         self._batches: dict[str, OpenBatch] = {}  # by our ids
+        # The answers that refused a form of a row's request, by its number. After a crash they are
+        # missing, and the same form is refused again.
+        self._refusals: defaultdict[int, list[httpx.Response]] = defaultdict(list)
 
     async def _recover(self) -> None:
         await super()._recover()
+        await self._wait_for_pages()
         for row in await self._core.store.find_rows("map_batches", map_id=self.record.id):
             if row["status"] == "open":
                 batch = await self._client.load(row)
@@ -106,7 +111,10 @@ class BatchMapRunner(MapRunner):
         begun = await self._draft_rows()
         while self._workers and self._failure is None and not self._core.is_draining:
             await asyncio.wait(self._workers, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
-            if self._news.is_set() or self._idle.is_set():
+            if self._news.is_set():
+                await self._wait_for_pages()
+                return 1
+            if self._idle.is_set():
                 return 1
         if self._failure is not None:
             raise self._failure
@@ -117,7 +125,6 @@ class BatchMapRunner(MapRunner):
 
     async def _draft_rows(self) -> int:
         """Put all queued rows into batches; return the number of rows that were begun."""
-        await self._wait_for_pages()
         self._begin_pass()
         self._idle.clear()
         self._page.clear()
@@ -153,7 +160,7 @@ class BatchMapRunner(MapRunner):
         job_run = await self._prepare_row(row)
         if job_run is None:
             return None
-        job_run.batch = BatchPlace()
+        job_run.batch = BatchPlace(refusals=self._refusals[row["n"]])
         try:
             outcome = await self._executor.execute(job_run)
         except RequestParked as parked:
@@ -303,12 +310,16 @@ class BatchMapRunner(MapRunner):
     ) -> None:
         """End a row by its result, or queue it again if its request has to be repeated."""
         job_run = self._load_job_run(batch, row)
-        job_run.batch = BatchPlace(batch.id, outcome, batch.connection)
+        refusals = self._refusals[row["n"]]
+        job_run.batch = BatchPlace(batch.id, outcome, batch.connection, refusals)
         try:
             ended = await self._executor.execute(job_run)
             self._last_write = ended.durable
             self._note_end(job_run)
-        except RequestParked:
+        except RequestParked as parked:
+            response = outcome.response if isinstance(outcome, BatchResult) else None
+            if parked.request is not None and response is not None:
+                refusals.append(response)
             again: dict[str, object] = {"status": "queued", "batch_id": None}
             changes = [
                 *job_run.collect_changes(),

@@ -1,5 +1,8 @@
 """The place of a job in a batch of its vendor: its request goes out and its answer comes apart."""
 
+from collections import deque
+from collections.abc import Sequence
+
 import httpx
 
 from toolkit.contract.connections import Connection
@@ -29,6 +32,7 @@ class BatchPlace:
         batch_id: our id of the batch; "" before it is known.
         outcome: the result of the job's request, or the failure of the batch; None the first time.
         connection: the connection whose vendor has the batch; None the first time.
+        refusals: the answers of earlier batches that refused other forms of the request.
     """
 
     def __init__(
@@ -36,19 +40,26 @@ class BatchPlace:
         batch_id: str = "",
         outcome: BatchResult | ProviderError | None = None,
         connection: Connection | None = None,
+        refusals: Sequence[httpx.Response] = (),
     ) -> None:
         self.batch_id = batch_id
         self.connection = connection
         self._outcome = outcome
+        self._refusals = deque(refusals)
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         """Return the answer of the job's request.
 
         Raises:
-            RequestParked: the answer is not there. That is so for a second request of a job, too,
-                such as for a request without a field that the vendor refused.
+            RequestParked: the answer is not there. That is so, too, for a further form of a request
+                that the vendor refused.
             ProviderError: the failure of the batch; `PROVIDER_TIMEOUT` if the request expired.
         """
+        # A refusal that another row has shown to the vendor's flow is not met again.
+        while self._refusals:
+            refusal = self._refusals.popleft()
+            if refusal.request.content == request.content:
+                return refusal
         outcome, self._outcome = self._outcome, None
         if outcome is None:
             raise RequestParked(request)

@@ -167,6 +167,8 @@ class JobExecutor:
 
     async def _run_once(self, job_run: JobRun) -> JobOutcome:
         job_run.earlier_attempts = len(job_run.job.attempts)
+        if job_run.batch is not None and job_run.batch.connection is not None:
+            job_run.earlier_attempts -= 1  # the attempt is that of its batch
         call = await ask_store(self._core, self._make_call, job_run)
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
