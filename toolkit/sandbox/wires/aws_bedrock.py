@@ -61,7 +61,7 @@ class S3Location(RequestBody, alias_generator=to_camel, extra="ignore"):
     s3_uri: str = Field(pattern=_URI, max_length=1_024)
 
 
-class JobBody(RequestBody, alias_generator=to_camel):
+class BedrockJobBody(RequestBody, alias_generator=to_camel):
     """The body of a request for a job."""
 
     job_name: str = Field(pattern=r"^[a-zA-Z0-9]{1,63}(-*[a-zA-Z0-9+\-.]){0,63}$", max_length=63)
@@ -84,7 +84,7 @@ class RecordLine(RequestBody, alias_generator=to_camel, extra="ignore"):
 
 
 @dataclass(frozen=True, slots=True)
-class JobRecord:
+class FileRecord:
     """A record of a job, and the name of its file."""
 
     file: str
@@ -103,7 +103,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     jobs = WireBatches(state, "aws-bedrock", describe, _refuse_status, "aws")
 
     async def create_job(request: Request) -> Response:
-        body = await read_body(request, JobBody, refuse_body)
+        body = await read_body(request, BedrockJobBody, refuse_body)
         token = body.client_request_token
         for job in jobs.batches.values():
             if token is not None and job.details.get("clientRequestToken") == token:
@@ -160,7 +160,7 @@ def _refuse_status(status: int, message: str) -> RefusalError:
     return refuse(404 if status == 404 else 400, name or "ValidationException", message)
 
 
-def _choose_path(body: JobBody) -> str:
+def _choose_path(body: BedrockJobBody) -> str:
     """Choose the path of the call that a record stands for."""
     if body.model_invocation_type == "Converse":
         resolve_model(body.model_id, region=None)
@@ -189,9 +189,9 @@ def _split_uri(uri: str) -> str:
     return key
 
 
-def _read_records(files: dict[str, bytes], path: str) -> tuple[list[JobRecord], str]:
+def _read_records(files: dict[str, bytes], path: str) -> tuple[list[FileRecord], str]:
     """Read the records of the files, and return them with the fault that lets the job fail."""
-    records: list[JobRecord] = []
+    records: list[FileRecord] = []
     for name, data in files.items():
         if len(data) > MAX_FILE_BYTES:
             return [], f"The input file {name} is larger than {MAX_FILE_BYTES} bytes."
@@ -201,7 +201,7 @@ def _read_records(files: dict[str, bytes], path: str) -> tuple[list[JobRecord], 
             except ValidationError:
                 return [], f"Line {number} of the input file {name} is not a valid record."
             record_id = record.record_id or f"RECORD{len(records):05}"
-            records.append(JobRecord(name, BatchItem(record_id, path, record.model_input)))
+            records.append(FileRecord(name, BatchItem(record_id, path, record.model_input)))
     if not MIN_RECORDS <= len(records) <= MAX_RECORDS:
         limits = f"the required minimum of {MIN_RECORDS} and the maximum of {MAX_RECORDS}"
         return [], f"The job has {len(records)} records, which is not between {limits}."

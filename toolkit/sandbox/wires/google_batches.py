@@ -46,7 +46,7 @@ class BatchConfig(RequestBody, alias_generator=to_camel):
     model: str | None = None
 
 
-class BatchBody(RequestBody):
+class GoogleBatchBody(RequestBody):
     """The body of a request for a batch."""
 
     batch: BatchConfig
@@ -59,7 +59,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     async def create_batch(request: Request) -> Response:
         if len(await request.body()) > MAX_BYTES:
             raise refuse(400, f"Request payload size exceeds the limit: {MAX_BYTES} bytes.")
-        body = (await read_body(request, BatchBody, refuse_body)).batch
+        body = (await read_body(request, GoogleBatchBody, refuse_body)).batch
         model = resolve_model(str(request.path_params["model"]), "v1beta")
         requests = body.input_config["requests"].requests
         items = []

@@ -62,7 +62,7 @@ class BatchLine(RequestBody):
     body: JsonObject
 
 
-class BatchBody(RequestBody):
+class OpenAIBatchBody(RequestBody):
     """The body of a request for a batch."""
 
     input_file_id: str
@@ -80,7 +80,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     batches = WireBatches(state, "openai", describe, openai.refuse)
 
     async def create_batch(request: Request) -> Response:
-        body = await read_body(request, BatchBody, openai.refuse_body)
+        body = await read_body(request, OpenAIBatchBody, openai.refuse_body)
         file = batches.files.get(body.input_file_id)
         if file is None or file.purpose != "batch":
             message = f"'{body.input_file_id}' is not the id of a file with the purpose 'batch'."
