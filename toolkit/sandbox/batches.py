@@ -266,9 +266,9 @@ class WireBatches:
         return JSONResponse(self._describe(request, await self.find(request)))
 
     async def cancel(self, request: Request) -> Response:
-        """Handle a request to cancel a batch."""
+        """Handle a request to cancel a batch; a second request changes nothing."""
         batch = await self.find(request)
-        if batch.has_ended:
+        if batch.has_ended and batch.cancelled_after_s is None:
             raise self._refuse(409, f"Cannot cancel a batch with status '{batch.state}'.")
         batch.cancel()
         return JSONResponse(self._describe(request, batch))

@@ -9,7 +9,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from toolkit.sandbox.batches import Batch, BatchItem, WireBatches
-from toolkit.sandbox.json_http import JsonObject, RequestBody, build_checked_routes, read_body
+from toolkit.sandbox.json_http import (
+    JsonObject,
+    RefusalError,
+    RequestBody,
+    build_checked_routes,
+    read_body,
+)
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.wires.google import check_request, refuse, refuse_body, resolve_model
 
@@ -54,7 +60,7 @@ class GoogleBatchBody(RequestBody):
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of batches."""
-    batches = WireBatches(state, "google", _describe_batch, refuse)
+    batches = WireBatches(state, "google", _describe_batch, _refuse)
 
     async def create_batch(request: Request) -> Response:
         if len(await request.body()) > MAX_BYTES:
@@ -94,6 +100,10 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
             ("POST", "/{version:str}/batches/{id}:cancel", cancel_batch),
         ),
     )
+
+
+def _refuse(status: int, message: str) -> RefusalError:
+    return refuse(400 if status == 409 else status, message)  # the API reports no conflicts
 
 
 def _describe_answer(item: BatchItem, metadata: JsonObject | None) -> JsonObject:
