@@ -1,13 +1,15 @@
 """Batches of the sandbox: their times, their place in the log, and faults of single items."""
 
 import asyncio
+import json
 from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from tests.sandbox.conftest import client_for
-from toolkit.sandbox import Fault, Faults, create_app
+from toolkit.sandbox import SANDBOX_KEYS, Fault, Faults, create_app
 from toolkit.sandbox.batches import BATCH_S
 
 BATCHES = "/anthropic/v1/messages/batches"
@@ -38,10 +40,16 @@ def clock() -> SetClock:
 
 
 @pytest.fixture
-def client(faults: Faults, clock: SetClock) -> httpx.AsyncClient:
-    """A client of Anthropic."""
+def app(faults: Faults, clock: SetClock) -> Starlette:
+    """The cloud."""
     app = create_app(faults=faults)
     app.state.sandbox.clock = clock
+    return app
+
+
+@pytest.fixture
+def client(app: Starlette) -> httpx.AsyncClient:
+    """A client of Anthropic."""
     client = client_for(app, "ANTHROPIC_API_KEY")
     client.headers.update(HEADERS)
     return client
@@ -128,6 +136,43 @@ async def test_faults_of_items_and_of_clients_are_apart(
     faults.fail("anthropic", status=529, path_contains="/v1/messages", times=1)
     assert (await client.get(f"{BATCHES}/{id}")).status_code == 529
     assert (await look_at(client, id))["request_counts"]["succeeded"] == 1
+
+
+async def test_limits_the_number_of_requests(
+    app: Starlette, client: httpx.AsyncClient, clock: SetClock
+) -> None:
+    """Given a request more than the vendor accepts, then the batch is refused or fails."""
+    requests = [{"custom_id": f"row_{n}", "params": {}} for n in range(100_001)]
+    assert (await client.post(BATCHES, json={"requests": requests})).status_code == 400
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": {}}
+    async with client_for(app, "OPENAI_API_KEY") as openai:
+        data = b"\n".join([json.dumps(line).encode()] * 50_001)
+        form: Any = {"files": {"file": ("a.jsonl", data)}, "data": {"purpose": "batch"}}
+        file_id = (await openai.post("/openai/v1/files", **form)).json()["id"]
+        body = {"endpoint": line["url"], "completion_window": "24h", "input_file_id": file_id}
+        id = (await openai.post("/openai/v1/batches", json=body)).json()["id"]
+        clock.now_s = BATCH_S
+        batch = (await openai.get(f"/openai/v1/batches/{id}")).json()
+    assert batch["status"] == "failed"
+    assert "too_many_tasks" in [error["code"] for error in batch["errors"]["data"]]
+
+
+async def test_limits_the_size_of_a_batch(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given more bytes than the vendor accepts, then the batch or its file is refused."""
+    wires = "toolkit.sandbox.wires"
+    for module in ("openai_batches", "anthropic_batches", "google_batches"):
+        monkeypatch.setattr(f"{wires}.{module}.MAX_BYTES", 10)
+    async with client_for(app, "ANTHROPIC_API_KEY") as client:
+        answer = await client.post(BATCHES, json={"requests": []}, headers=HEADERS)
+        assert answer.status_code == 413
+    async with client_for(app, "OPENAI_API_KEY") as client:
+        form: Any = {"files": {"file": ("a.jsonl", b"{}" * 6)}, "data": {"purpose": "batch"}}
+        assert (await client.post("/openai/v1/files", **form)).status_code == 413
+    async with client_for(app, "GEMINI_API_KEY") as client:
+        path = "/google/v1beta/models/gemini-3.8-flash:batchGenerateContent"
+        headers = {"x-goog-api-key": SANDBOX_KEYS["GEMINI_API_KEY"]}
+        answer = await client.post(path, json={"batch": {}}, headers=headers)
+        assert "limit" in answer.json()["error"]["message"]
 
 
 def test_items_have_no_connection_to_damage() -> None:
