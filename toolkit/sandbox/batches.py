@@ -32,12 +32,14 @@ class BatchItem:
     Attributes:
         custom_id: the caller's id of the item, or its number if it has none.
         path: path of the call that makes such a request by itself, below the wire's own address.
+        source: name of the file that the item comes from, if the wire needs it.
         status: HTTP status of the answer; 0 while there is none.
     """
 
     custom_id: str
     path: str
     body: JsonObject
+    source: str = ""
     status: int = 0
     request_id: str = ""
     answer: JsonObject = field(default_factory=dict)
