@@ -89,6 +89,24 @@ def test_openai_answers_lines_as_single_calls(
 
 
 @skip_without("openai")
+def test_openai_answers_lines_of_embeddings(openai_client: Any, order: Order) -> None:
+    """Given a batch of embeddings, then each line has the vector of a single call."""
+    order("openai", path_contains="/batches", batch_s=0)
+    bodies = [{"model": "text-embedding-3-small", "input": topic} for topic in TOPICS]
+    url = "/v1/embeddings"
+    lines = [build_line(body["input"], "", url=url) | {"body": body} for body in bodies]
+    batch = create_openai_batch(openai_client, lines, endpoint=url)
+    ended = wait_for_openai(openai_client, batch)
+    answers = read_lines(openai_client, ended.output_file_id)
+    vectors = {
+        line["custom_id"]: line["response"]["body"]["data"][0]["embedding"] for line in answers
+    }
+    for body in bodies:
+        single = openai_client.embeddings.create(**body, encoding_format="float")
+        assert vectors[body["input"]] == single.data[0].embedding
+
+
+@skip_without("openai")
 def test_openai_objects_have_the_published_types(openai_client: Any, order: Order) -> None:
     """Given files and batches at any stage, then each answer has the SDK's type."""
     order("openai", path_contains="/batches", batch_s=0.05)

@@ -126,6 +126,22 @@ def test_answers_records_as_single_calls(cloud_url: str, connect: Connect, order
         bedrock.stop_model_invocation_job(jobIdentifier=arn)
 
 
+def test_invokes_a_model_by_its_own_body(connect: Connect, order: Order) -> None:
+    """Given a job of the type `InvokeModel`, then each record has the vector of a single call."""
+    order("aws-bedrock", path_contains="model-invocation-job", batch_s=0)
+    model = "amazon.titan-embed-text-v2:0"
+    records = [
+        {"recordId": f"row{number:08}", "modelInput": {"inputText": f"Row {number}"}}
+        for number in range(100)
+    ]
+    arn = submit(connect, records, "invoke", modelId=model, modelInvocationType="InvokeModel")
+    assert wait_for_end(connect, arn)["status"] == "Completed"
+    lines, _ = read_output(connect, "invoke", arn)
+    body = json.dumps(lines[0]["modelInput"])
+    single = connect("bedrock-runtime").invoke_model(modelId=model, body=body)
+    assert lines[0]["modelOutput"] == json.loads(single["body"].read())
+
+
 def test_refuses_tools_in_records(connect: Connect, order: Order) -> None:
     """Given a record with tools, as a single call may have, then its line is an error."""
     order("aws-bedrock", path_contains="model-invocation-job", batch_s=0)

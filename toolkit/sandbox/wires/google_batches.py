@@ -75,7 +75,9 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
             key = str((each.metadata or {}).get("key", number))
             path = f"/v1beta/models/{model}:generateContent"
             items.append(BatchItem(key, path, each.request))
-        shown = {"model": f"models/{model}", "displayName": body.display_name}
+        shown = {"model": f"models/{model}"}
+        if body.display_name is not None:
+            shown["displayName"] = body.display_name
         details = {"shown": shown, "metadata": [each.metadata for each in requests]}
         batch = batches.create(request, batches.create_id()[:32], items, details)
         return JSONResponse(_describe_batch(request, batch))
