@@ -89,6 +89,24 @@ def test_openai_answers_lines_as_single_calls(
 
 
 @skip_without("openai")
+def test_openai_answers_lines_of_embeddings(openai_client: Any, order: Order) -> None:
+    """Given a batch of embeddings, then each line has the vector of a single call."""
+    order("openai", path_contains="/batches", batch_s=0)
+    bodies = [{"model": "text-embedding-3-small", "input": topic} for topic in TOPICS]
+    url = "/v1/embeddings"
+    lines = [build_line(body["input"], "", url=url) | {"body": body} for body in bodies]
+    batch = create_openai_batch(openai_client, lines, endpoint=url)
+    ended = wait_for_openai(openai_client, batch)
+    answers = read_lines(openai_client, ended.output_file_id)
+    vectors = {
+        line["custom_id"]: line["response"]["body"]["data"][0]["embedding"] for line in answers
+    }
+    for body in bodies:
+        single = openai_client.embeddings.create(**body, encoding_format="float")
+        assert vectors[body["input"]] == single.data[0].embedding
+
+
+@skip_without("openai")
 def test_openai_objects_have_the_published_types(openai_client: Any, order: Order) -> None:
     """Given files and batches at any stage, then each answer has the SDK's type."""
     order("openai", path_contains="/batches", batch_s=0.05)
@@ -129,8 +147,6 @@ def test_openai_lists_batches_in_pages(openai_client: Any) -> None:
 @skip_without("openai")
 def test_openai_cancels_a_batch(openai_client: Any, order: Order, logged: Calls) -> None:
     """Given a long batch that is cancelled, then its lines are errors and none is billed."""
-    import openai
-
     order("openai", path_contains="/batches", batch_s=3_600)
     batch = create_openai_batch(openai_client, LINES)
     assert openai_client.batches.cancel(batch.id).status == "cancelling"
@@ -140,8 +156,7 @@ def test_openai_cancels_a_batch(openai_client: Any, order: Order, logged: Calls)
         "batch_cancelled"
     }
     assert logged(batch.id, are_items=True) == []
-    with pytest.raises(openai.ConflictError):
-        openai_client.batches.cancel(batch.id)
+    assert openai_client.batches.cancel(batch.id).status == "cancelled"
 
 
 @skip_without("openai")
@@ -159,7 +174,7 @@ def test_openai_expires_the_lines_that_are_too_late(
     assert all(line["response"] is None for line in expired)
     assert len(answered) == len(logged(batch.id, are_items=True)) == 2
     counts = ended.request_counts
-    assert (counts.total, counts.completed, counts.failed) == (4, 2, 2)
+    assert (counts.total, counts.completed, counts.failed) == (4, 2, 0)
 
 
 @skip_without("openai")
@@ -167,11 +182,15 @@ def test_openai_reports_failed_lines_in_the_file_of_errors(
     openai_client: Any, order: Order, logged: Calls
 ) -> None:
     """Given a fault for a line and a line that is refused, then only these are errors."""
+    import openai
+
     order("openai", path_contains="/batches", batch_s=0)
     order("openai", custom_id_contains="row-jazz", status=429)
     lines = [*LINES, build_line("row-hot", "tea", body={"temperature": 0.5})]
     ended = wait_for_openai(openai_client, batch := create_openai_batch(openai_client, lines))
     assert ended.status == "completed"
+    with pytest.raises(openai.ConflictError):
+        openai_client.batches.cancel(batch.id)
     errors = read_lines(openai_client, ended.error_file_id)
     assert {line["custom_id"]: line["response"]["status_code"] for line in errors} == {
         "row-jazz": 429,

@@ -1,5 +1,6 @@
 """The batches of all wires: their items, which are answered as time passes, and their files."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +19,7 @@ BATCH_S = 1.0  # duration of a batch, unless a fault sets another
 EXPIRY_S = 24 * 3600.0
 VALIDATION_SHARE = 0.1  # of the duration of a batch
 CANCELLATION_S = 0.1
-# A look at a batch answers items for at most this time, so that a large batch blocks no poll.
-MAX_LOOK_S = 0.25
+MAX_LOOK_S = 5.0  # longest time for which a poll answers items
 BatchState: TypeAlias = Literal[
     "validating", "failed", "in_progress", "completed", "expired", "cancelling", "cancelled"
 ]
@@ -32,12 +32,14 @@ class BatchItem:
     Attributes:
         custom_id: the caller's id of the item, or its number if it has none.
         path: path of the call that makes such a request by itself, below the wire's own address.
+        source: name of the file that the item comes from, if the wire needs it.
         status: HTTP status of the answer; 0 while there is none.
     """
 
     custom_id: str
     path: str
     body: JsonObject
+    source: str = ""
     status: int = 0
     request_id: str = ""
     answer: JsonObject = field(default_factory=dict)
@@ -139,6 +141,7 @@ class Batch:
                 return
             item = self._waiting.pop()
             try:
+                await asyncio.sleep(0)  # so that other requests go on
                 await self._answer_item(item, request)
             except BaseException:  # the client has gone: the next look answers the item
                 self._waiting.append(item)
@@ -266,16 +269,16 @@ class WireBatches:
         return JSONResponse(self._describe(request, await self.find(request)))
 
     async def cancel(self, request: Request) -> Response:
-        """Handle a request to cancel a batch."""
+        """Handle a request to cancel a batch; a second request changes nothing."""
         batch = await self.find(request)
-        if batch.has_ended:
+        if batch.has_ended and batch.cancelled_after_s is None:
             raise self._refuse(409, f"Cannot cancel a batch with status '{batch.state}'.")
         batch.cancel()
         return JSONResponse(self._describe(request, batch))
 
     async def list_newest(self, request: Request) -> list[Batch]:
         """List the batches, the newest first, with their due items answered."""
-        for batch in self.batches.values():
+        for batch in list(self.batches.values()):
             await batch.answer_due_items(request)
         return list(reversed(self.batches.values()))
 

@@ -22,7 +22,7 @@ class BatchRequest(RequestBody):
     params: JsonObject
 
 
-class BatchBody(RequestBody):
+class AnthropicBatchBody(RequestBody):
     """The body of a request for a batch."""
 
     requests: list[BatchRequest] = Field(min_length=1, max_length=MAX_REQUESTS)
@@ -35,7 +35,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     async def create_batch(request: Request) -> Response:
         if len(await request.body()) > MAX_BYTES:
             raise AnthropicRefusalError(413, f"The batch is larger than {MAX_BYTES} bytes.")
-        body = await read_body(request, BatchBody, refuse_body)
+        body = await read_body(request, AnthropicBatchBody, refuse_body)
         items: dict[str, BatchItem] = {}
         for place, each in enumerate(body.requests):
             if each.custom_id in items:

@@ -21,7 +21,7 @@ from toolkit.sandbox.json_http import (
     read_body,
 )
 from toolkit.sandbox.pictures.sight import count_patches
-from toolkit.sandbox.state import SandboxState, mark_billed
+from toolkit.sandbox.state import SandboxState, get_call, mark_billed
 from toolkit.sandbox.text.chat import (
     ChatTurn,
     SimulatedReply,
@@ -248,6 +248,8 @@ async def _generate_answer(request: Request) -> tuple[SimulatedReply, str]:
     config = body.inference_config or InferenceConfig()
     if config.temperature is not None and "claude" in bare:
         raise refuse(400, "ValidationException", "temperature is not supported by this model.")
+    if body.tool_config is not None and get_call(request).custom_id:
+        raise refuse(400, "ValidationException", "Batch inference does not support toolConfig.")
     turns = _parse_turns(body.messages)
     if body.system:
         turns.insert(0, ChatTurn("system", _join_texts(body.system)))

@@ -1,8 +1,6 @@
 """The `aws-bedrock` wire: jobs that invoke a model for each record of files in S3."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -61,7 +59,7 @@ class S3Location(RequestBody, alias_generator=to_camel, extra="ignore"):
     s3_uri: str = Field(pattern=_URI, max_length=1_024)
 
 
-class JobBody(RequestBody, alias_generator=to_camel):
+class BedrockJobBody(RequestBody, alias_generator=to_camel):
     """The body of a request for a job."""
 
     job_name: str = Field(pattern=r"^[a-zA-Z0-9]{1,63}(-*[a-zA-Z0-9+\-.]){0,63}$", max_length=63)
@@ -83,27 +81,18 @@ class RecordLine(RequestBody, alias_generator=to_camel, extra="ignore"):
     model_input: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class JobRecord:
-    """A record of a job, and the name of its file."""
-
-    file: str
-    item: BatchItem
-
-
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of jobs."""
     bucket = state.get_records(Bucket)
-    record_files: dict[str, list[str]] = {}  # the file of each record, by job
 
     def describe(_: Request, job: Batch) -> JsonObject:
-        _write_output(bucket, job, record_files[job.id])
+        _write_output(bucket, job)
         return _describe_job(job)
 
     jobs = WireBatches(state, "aws-bedrock", describe, _refuse_status, "aws")
 
     async def create_job(request: Request) -> Response:
-        body = await read_body(request, JobBody, refuse_body)
+        body = await read_body(request, BedrockJobBody, refuse_body)
         token = body.client_request_token
         for job in jobs.batches.values():
             if token is not None and job.details.get("clientRequestToken") == token:
@@ -112,14 +101,12 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         path = _choose_path(body)
         output_key = _split_uri(body.output_data_config["s3OutputDataConfig"].s3_uri)
         files = _read_files(bucket, body.input_data_config["s3InputDataConfig"].s3_uri)
-        records, error = _read_records(files, path)
+        items, error = _read_records(files, path)
         id = jobs.create_id()[:12]
         region = parse_region(request) or "us-east-1"
         arn = f"arn:aws:bedrock:{region}:{_ACCOUNT}:model-invocation-job/{id}"
         details = body.model_dump(by_alias=True, exclude_none=True, exclude={"vpc_config", "tags"})
         details |= {"jobArn": arn, "folder": f"{output_key.rstrip('/')}/{id}".lstrip("/")}
-        record_files[id] = [record.file for record in records]
-        items = [record.item for record in records]
         errors = [{"message": error}] if error else []
         jobs.create(request, id, items, details, errors, _ITEM_HEADERS)
         return JSONResponse({"jobArn": arn})
@@ -160,7 +147,7 @@ def _refuse_status(status: int, message: str) -> RefusalError:
     return refuse(404 if status == 404 else 400, name or "ValidationException", message)
 
 
-def _choose_path(body: JobBody) -> str:
+def _choose_path(body: BedrockJobBody) -> str:
     """Choose the path of the call that a record stands for."""
     if body.model_invocation_type == "Converse":
         resolve_model(body.model_id, region=None)
@@ -175,8 +162,8 @@ def _read_files(bucket: Bucket, uri: str) -> dict[str, bytes]:
     key = _split_uri(uri)
     folder = f"{key.rstrip('/')}/" if key else ""
     return {
-        name.rpartition("/")[2]: stored.data
-        for name, stored in bucket.objects.items()
+        name.rpartition("/")[2]: data
+        for name, data in bucket.items()
         if name.endswith(".jsonl") and (name == key or name.startswith(folder))
     }
 
@@ -189,9 +176,9 @@ def _split_uri(uri: str) -> str:
     return key
 
 
-def _read_records(files: dict[str, bytes], path: str) -> tuple[list[JobRecord], str]:
+def _read_records(files: dict[str, bytes], path: str) -> tuple[list[BatchItem], str]:
     """Read the records of the files, and return them with the fault that lets the job fail."""
-    records: list[JobRecord] = []
+    records: list[BatchItem] = []
     for name, data in files.items():
         if len(data) > MAX_FILE_BYTES:
             return [], f"The input file {name} is larger than {MAX_FILE_BYTES} bytes."
@@ -201,29 +188,29 @@ def _read_records(files: dict[str, bytes], path: str) -> tuple[list[JobRecord], 
             except ValidationError:
                 return [], f"Line {number} of the input file {name} is not a valid record."
             record_id = record.record_id or f"RECORD{len(records):05}"
-            records.append(JobRecord(name, BatchItem(record_id, path, record.model_input)))
+            records.append(BatchItem(record_id, path, record.model_input, name))
     if not MIN_RECORDS <= len(records) <= MAX_RECORDS:
         limits = f"the required minimum of {MIN_RECORDS} and the maximum of {MAX_RECORDS}"
         return [], f"The job has {len(records)} records, which is not between {limits}."
     return records, ""
 
 
-def _write_output(bucket: Bucket, job: Batch, record_files: Sequence[str]) -> None:
+def _write_output(bucket: Bucket, job: Batch) -> None:
     """Write the answers of a job that has ended, once: a file for each input, and a summary."""
     if not job.has_ended or job.errors or job.outputs:
         return
-    lines: dict[str, list[JsonObject]] = {name: [] for name in record_files}
+    lines: dict[str, list[JsonObject]] = {item.source: [] for item in job.items}
     tokens = Counter[str]()
-    for name, item in reversed(list(zip(record_files, job.items, strict=True))):
+    for item in reversed(job.items):
         if item.status:
-            lines[name].append(_describe_answer(item))
+            lines[item.source].append(_describe_answer(item))
             tokens.update(item.answer.get("usage", {}))
     folder = job.details["folder"]
     for name, rows in lines.items():
-        bucket.put(f"{folder}/{name}.out", format_lines(rows))
+        bucket[f"{folder}/{name}.out"] = format_lines(rows)
     summary = {**_count_records(job), "inputTokenCount": tokens["inputTokens"]}
     summary["outputTokenCount"] = tokens["outputTokens"]
-    bucket.put(f"{folder}/manifest.json.out", format_lines([summary]))
+    bucket[f"{folder}/manifest.json.out"] = format_lines([summary])
     job.outputs = [folder]
 
 

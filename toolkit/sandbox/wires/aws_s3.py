@@ -1,7 +1,7 @@
 """The `aws-s3` wire: the objects that jobs of Bedrock read and write."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from hashlib import md5, sha256
 from xml.etree.ElementTree import Element, SubElement, tostring
 
@@ -10,11 +10,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from toolkit.sandbox.json_http import RefusalError, build_checked_routes
-from toolkit.sandbox.state import SandboxState
+from toolkit.sandbox.state import EPOCH, SandboxState
 from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
 from toolkit.sandbox.wires.aws_signature import S3, SignatureRefusalError, check_signature
 
 BUCKET = "sandbox-batches"  # the only bucket of the account
+CHANGED_AT = datetime.fromtimestamp(EPOCH, UTC)  # of each object
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 # The names that S3 has for refusals of a signature.
 _CODES = {
@@ -40,29 +41,8 @@ def refuse(status: int, code: str, message: str) -> RefusalError:
     return S3RefusalError(tostring(error, "unicode"), status)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """An object of the bucket."""
-
-    data: bytes
-    changed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-
-    @property
-    def etag(self) -> str:
-        """The quoted digest of the data."""
-        return f'"{md5(self.data, usedforsecurity=False).hexdigest()}"'
-
-
-@dataclass
-class Bucket:
-    """The bucket: its objects by key."""
-
-    objects: dict[str, StoredObject] = field(default_factory=dict)
-
-    def put(self, key: str, data: bytes) -> StoredObject:
-        """Store an object, or replace the object of that key."""
-        self.objects[key] = StoredObject(data)
-        return self.objects[key]
+class Bucket(dict[str, bytes]):
+    """The objects of the bucket, by their keys."""
 
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
@@ -70,19 +50,22 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     bucket = state.get_records(Bucket)
 
     async def put_object(request: Request) -> Response:
-        stored = bucket.put(str(request.path_params["key"]), await request.body())
-        return Response(headers={"etag": stored.etag})
+        data = await request.body()
+        bucket[str(request.path_params["key"])] = data
+        return Response(headers={"etag": _compute_etag(data)})
 
     async def get_object(request: Request) -> Response:
-        stored = bucket.objects.get(str(request.path_params["key"]))
-        if stored is None:
+        data = bucket.get(str(request.path_params["key"]))
+        if data is None:
             raise refuse(404, "NoSuchKey", "The specified key does not exist.")
-        changed = stored.changed_at.strftime("%a, %d %b %Y %H:%M:%S GMT")
-        headers = {"etag": stored.etag, "last-modified": changed}
-        return Response(stored.data, 200, headers, "application/octet-stream")
+        headers = {
+            "etag": _compute_etag(data),
+            "last-modified": format_datetime(CHANGED_AT, usegmt=True),
+        }
+        return Response(data, 200, headers, "application/octet-stream")
 
     async def delete_object(request: Request) -> Response:
-        bucket.objects.pop(str(request.path_params["key"]), None)
+        bucket.pop(str(request.path_params["key"]), None)
         return Response(status_code=204)
 
     async def list_objects(request: Request) -> Response:
@@ -91,7 +74,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
             raise refuse(501, "NotImplemented", "Only ListObjectsV2 is simulated.")
         prefix, limit = query.get("prefix", ""), int(query.get("max-keys", 1_000))
         after = query.get("continuation-token") or query.get("start-after") or ""
-        keys = sorted(key for key in bucket.objects if key.startswith(prefix) and key > after)
+        keys = sorted(key for key in bucket if key.startswith(prefix) and key > after)
         return _describe_list(bucket, prefix, keys, limit)
 
     return build_checked_routes(
@@ -127,10 +110,14 @@ def _describe_list(bucket: Bucket, prefix: str, keys: list[str], limit: int) -> 
     if len(keys) > limit:
         _add_members(root, NextContinuationToken=page[-1])
     for key in page:
-        stored, entry = bucket.objects[key], SubElement(root, "Contents")
-        changed, size = stored.changed_at.isoformat(), len(stored.data)
-        _add_members(entry, Key=key, LastModified=changed, ETag=stored.etag, Size=size)
+        etag, size = _compute_etag(bucket[key]), len(bucket[key])
+        entry, changed_at = SubElement(root, "Contents"), CHANGED_AT.isoformat()
+        _add_members(entry, Key=key, LastModified=changed_at, ETag=etag, Size=size)
     return Response(tostring(root, "utf-8", xml_declaration=True), media_type="application/xml")
+
+
+def _compute_etag(data: bytes) -> str:
+    return f'"{md5(data, usedforsecurity=False).hexdigest()}"'
 
 
 def _add_members(element: Element, **members: object) -> None:

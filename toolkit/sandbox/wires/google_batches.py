@@ -9,7 +9,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from toolkit.sandbox.batches import Batch, BatchItem, WireBatches
-from toolkit.sandbox.json_http import JsonObject, RequestBody, build_checked_routes, read_body
+from toolkit.sandbox.json_http import (
+    JsonObject,
+    RefusalError,
+    RequestBody,
+    build_checked_routes,
+    read_body,
+)
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.wires.google import check_request, refuse, refuse_body, resolve_model
 
@@ -46,7 +52,7 @@ class BatchConfig(RequestBody, alias_generator=to_camel):
     model: str | None = None
 
 
-class BatchBody(RequestBody):
+class GoogleBatchBody(RequestBody):
     """The body of a request for a batch."""
 
     batch: BatchConfig
@@ -54,12 +60,12 @@ class BatchBody(RequestBody):
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of batches."""
-    batches = WireBatches(state, "google", _describe_batch, refuse)
+    batches = WireBatches(state, "google", _describe_batch, _refuse)
 
     async def create_batch(request: Request) -> Response:
         if len(await request.body()) > MAX_BYTES:
             raise refuse(400, f"Request payload size exceeds the limit: {MAX_BYTES} bytes.")
-        body = (await read_body(request, BatchBody, refuse_body)).batch
+        body = (await read_body(request, GoogleBatchBody, refuse_body)).batch
         model = resolve_model(str(request.path_params["model"]), "v1beta")
         requests = body.input_config["requests"].requests
         items = []
@@ -69,7 +75,9 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
             key = str((each.metadata or {}).get("key", number))
             path = f"/v1beta/models/{model}:generateContent"
             items.append(BatchItem(key, path, each.request))
-        shown = {"model": f"models/{model}", "displayName": body.display_name}
+        shown = {"model": f"models/{model}"}
+        if body.display_name is not None:
+            shown["displayName"] = body.display_name
         details = {"shown": shown, "metadata": [each.metadata for each in requests]}
         batch = batches.create(request, batches.create_id()[:32], items, details)
         return JSONResponse(_describe_batch(request, batch))
@@ -94,6 +102,10 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
             ("POST", "/{version:str}/batches/{id}:cancel", cancel_batch),
         ),
     )
+
+
+def _refuse(status: int, message: str) -> RefusalError:
+    return refuse(400 if status == 409 else status, message)  # the API reports no conflicts
 
 
 def _describe_answer(item: BatchItem, metadata: JsonObject | None) -> JsonObject:

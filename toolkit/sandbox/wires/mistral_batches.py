@@ -42,7 +42,7 @@ class JobLine(RequestBody, extra="ignore"):
     body: JsonObject
 
 
-class JobBody(RequestBody):
+class MistralJobBody(RequestBody):
     """The body of a request for a job."""
 
     input_files: list[str] = Field(min_length=1)
@@ -62,7 +62,7 @@ def build_routes(state: SandboxState, vendor: CompatibleVendor) -> list[BaseRout
     models = {"/v1/chat/completions": vendor.models, "/v1/embeddings": vendor.embeddings}
 
     async def create_job(request: Request) -> Response:
-        body = await read_body(request, JobBody, openai.refuse_body)
+        body = await read_body(request, MistralJobBody, openai.refuse_body)
         if body.endpoint not in models:
             raise openai.refuse(422, f"Unknown endpoint {body.endpoint!r}.", "endpoint")
         if body.model is not None and body.model not in models[body.endpoint]:

@@ -30,6 +30,7 @@ from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.wires import openai
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
+FILE_LIFETIME_S = 30 * 24 * 3_600
 ENDPOINTS: Mapping[str, Container[str]] = {
     "/v1/chat/completions": openai.MODELS,
     "/v1/embeddings": openai.EMBEDDING_MODELS,
@@ -62,7 +63,7 @@ class BatchLine(RequestBody):
     body: JsonObject
 
 
-class BatchBody(RequestBody):
+class OpenAIBatchBody(RequestBody):
     """The body of a request for a batch."""
 
     input_file_id: str
@@ -80,7 +81,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     batches = WireBatches(state, "openai", describe, openai.refuse)
 
     async def create_batch(request: Request) -> Response:
-        body = await read_body(request, BatchBody, openai.refuse_body)
+        body = await read_body(request, OpenAIBatchBody, openai.refuse_body)
         file = batches.files.get(body.input_file_id)
         if file is None or file.purpose != "batch":
             message = f"'{body.input_file_id}' is not the id of a file with the purpose 'batch'."
@@ -118,7 +119,7 @@ def describe_file(file: StoredFile) -> JsonObject:
         "object": "file",
         "bytes": len(file.data),
         "created_at": file.created_at,
-        "expires_at": None,
+        "expires_at": file.created_at + FILE_LIFETIME_S,
         "filename": file.filename,
         "purpose": file.purpose,
         "status": "processed",
@@ -262,7 +263,7 @@ def _describe_batch(batch: Batch, outputs: Sequence[str | None]) -> JsonObject:
         times[f"{state}_at"] = int(batch.created_at + batch.ends_after_s)
     succeeded = batch.count(succeeded=True)
     total = 0 if state in ("validating", "failed") else len(batch.items)
-    failed = total - succeeded if batch.has_ended else batch.count(succeeded=False)
+    failed = batch.count(succeeded=False)  # without lines that have no answer
     return {
         "id": batch.id,
         "object": "batch",
