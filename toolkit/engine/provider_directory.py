@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -24,7 +23,6 @@ from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.provider_selection import ProviderSelection
 from toolkit.engine.routing.registry import Registry
 from toolkit.plugins import Capability, Model, Vendor
-from toolkit.plugins.vendor import BATCHES
 from toolkit.settings import Settings
 from toolkit.store import AccountScope, ConfigurationCache, ReadScope, Row, Store
 
@@ -312,11 +310,6 @@ class ProviderDirectory:
                 vendor.id: list_offered_models(vendor, kind, settings.get(vendor.id), today)
                 for vendor in self._registry.vendors.values()
             }
-            for vendor_id in self._replaced & models.keys():  # by a server without batches
-                models[vendor_id] = [
-                    replace(model, abilities=model.abilities - {BATCHES})
-                    for model in models[vendor_id]
-                ]
             self._models[kind] = today, models
         return models
 

@@ -94,7 +94,8 @@ class AttemptLoop:
                 " leave `when` out.",
             )
         vendor = self._core.registry.vendors[candidate.provider]
-        may_repeat = len(attempts) <= self._core.settings.retries
+        tries = sum(attempt.status != "interrupted" for attempt in attempts)
+        may_repeat = tries <= self._core.settings.retries
         try:
             with (
                 self._core.observer.watch_call(job_run, attempt, vendor),

@@ -76,6 +76,10 @@ class OpenBatch:
         return (now() - self.created_at).total_seconds()
 
 
+class BatchLostError(Exception):
+    """Raised when it is certain that a vendor never had a batch."""
+
+
 class BatchClient:
     """A client of the batch APIs of vendors, for the map that a lease covers."""
 
@@ -117,6 +121,7 @@ class BatchClient:
 
         Raises:
             ProviderError: the failure of the whole batch.
+            BatchLostError: it never reached the vendor.
         """
         if items is not None:
             await self._submit(batch, items)
@@ -160,7 +165,7 @@ class BatchClient:
         are read once they have ended, because the ids of their items contain the key.
 
         Raises:
-            ProviderError: `PROVIDER_UNAVAILABLE` once it is certain that there is none.
+            BatchLostError: it is certain that there is none.
         """
         wire, began = self._find_wire(batch), time.monotonic()
         others = {
@@ -184,9 +189,7 @@ class BatchClient:
                         return await self._adopt(batch, job.id)
                     others.add(job.id)
             if grace_is_over and all(job.is_ended for job in similar):
-                raise ProviderError(
-                    ErrorCode.PROVIDER_UNAVAILABLE, "The batch did not reach the vendor."
-                )
+                raise BatchLostError
             await asyncio.sleep(_find_pause_s(time.monotonic() - began))
 
     async def _wait_for_end(self, batch: OpenBatch, vendor_id: str) -> BatchJob:

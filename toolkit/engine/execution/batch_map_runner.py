@@ -23,7 +23,7 @@ from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.maps import MapRecord, MapStatus
 from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.batch_client import BatchClient, OpenBatch
+from toolkit.engine.execution.batch_client import BatchClient, BatchLostError, OpenBatch
 from toolkit.engine.execution.batch_place import BatchPlace, RequestParked
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
@@ -262,7 +262,7 @@ class BatchMapRunner(MapRunner):
 
     async def _see_through(self, batch: OpenBatch, items: Sequence[BatchItem] | None) -> None:
         results: dict[str, BatchResult] = {}
-        failure: ProviderError | None = None
+        failure: ProviderError | BatchLostError | None = None
         try:
             try:
                 results = await self._client.fetch_results(batch, items)
@@ -270,6 +270,8 @@ class BatchMapRunner(MapRunner):
                 failure = error
                 if error.retryable:  # its rows go into another batch
                     await asyncio.sleep(error.retry_after or self._core.settings.retry_base_s)
+            except BatchLostError as error:
+                failure = error
             await self._collect(batch, results, failure)
         except Exception as error:
             self._failure = self._failure or error
@@ -281,7 +283,7 @@ class BatchMapRunner(MapRunner):
         self,
         batch: OpenBatch,
         results: Mapping[str, BatchResult],
-        failure: ProviderError | None,
+        failure: ProviderError | BatchLostError | None,
     ) -> None:
         """Settle each row of a batch that has no result yet, and close the batch.
 
@@ -306,11 +308,16 @@ class BatchMapRunner(MapRunner):
         del self._batches[batch.id]
 
     async def _settle_row(
-        self, batch: OpenBatch, row: Row, outcome: BatchResult | ProviderError
+        self, batch: OpenBatch, row: Row, outcome: BatchResult | ProviderError | BatchLostError
     ) -> None:
         """End a row by its result, or queue it again if its request has to be repeated."""
         job_run = self._load_job_run(batch, row)
         refusals = self._refusals[row["n"]]
+        if isinstance(outcome, BatchLostError):
+            attempt = job_run.job.attempts[-1]
+            attempt.status, attempt.cost_usd, attempt.ended_at = "interrupted", ZERO_USD, now()
+            self._queue_again(batch, row, job_run)
+            return
         job_run.batch = BatchPlace(batch.id, outcome, batch.connection, refusals)
         try:
             ended = await self._executor.execute(job_run)
@@ -320,13 +327,17 @@ class BatchMapRunner(MapRunner):
             response = outcome.response if isinstance(outcome, BatchResult) else None
             if parked.request is not None and response is not None:
                 refusals.append(response)
-            again: dict[str, object] = {"status": "queued", "batch_id": None}
-            changes = [
-                *job_run.collect_changes(),
-                UpdateRow("map_rows", row["id"], again),
-                *self._settle_bound(batch, job_run.job),
-            ]
-            self._last_write = self._core.store.write(changes, lease=self._lease, paid=True)
+            self._queue_again(batch, row, job_run)
+
+    def _queue_again(self, batch: OpenBatch, row: Row, job_run: JobRun) -> None:
+        """Queue a row whose request has to be put into another batch."""
+        again: dict[str, object] = {"status": "queued", "batch_id": None}
+        changes = [
+            *job_run.collect_changes(),
+            UpdateRow("map_rows", row["id"], again),
+            *self._settle_bound(batch, job_run.job),
+        ]
+        self._last_write = self._core.store.write(changes, lease=self._lease, paid=True)
 
     def _load_job_run(self, batch: OpenBatch, row: Row) -> JobRun:
         """Load the job of a row in a batch, with the maximum cost that it reserved there."""
