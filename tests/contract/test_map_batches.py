@@ -70,6 +70,23 @@ def test_each_row_has_the_answer_of_a_call_at_half_the_price(
     assert {client.jobs.get(id).tier for id in batched["job_id"]} == {"batch"}
 
 
+def test_bedrock_reads_and_writes_a_bucket(client: Client, faults: Faults) -> None:
+    """Given a secret with a bucket and a role, then a job of Bedrock answers the rows."""
+    connection = client.connections.create("aws", "environment", "AWS_BEDROCK_BATCHES")
+    topics = [f"topic {n}" for n in range(100)]  # a job has at least 100 records
+    frame = label(client, connection.id, topics=topics)
+    assert list(frame["status"]) == ["completed"] * 100, frame["error"].unique()
+    assert len(list_batches(faults)) == 1
+    assert len(set(list_items(faults))) == 100
+
+
+def test_bedrock_without_a_bucket_says_what_is_missing(client: Client) -> None:
+    """Given an API key of Bedrock, then its rows fail, and the message names the members."""
+    frame = label(client, "aws")
+    assert list(frame["status"]) == ["failed"] * len(TOPICS)
+    assert "batch_bucket" in frame["error"][0]
+
+
 def test_a_second_call_pays_nothing(client: Client, faults: Faults) -> None:
     """Given a map whose batch has ended, when it is called again, then no batch is created."""
     first = label(client)

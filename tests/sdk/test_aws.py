@@ -12,7 +12,7 @@ import pytest
 
 from tests.sdk.conftest import Cloud
 from toolkit import Client
-from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
+from toolkit.sandbox.vendor_paths import ACCESS_KEY, SIGNING_KEY
 from toolkit.settings import Settings
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra `sdk`")

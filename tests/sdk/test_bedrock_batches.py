@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from tests.sdk.conftest import Order
-from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
-from toolkit.sandbox.wires.aws_s3 import BUCKET
+from toolkit.sandbox.vendor_paths import ACCESS_KEY, BUCKET, SIGNING_KEY
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra `sdk`")
 REGION, MODEL = "eu-central-1", "eu.amazon.nova-2-lite-v1:0"

@@ -39,8 +39,7 @@ from toolkit.assembly import list_compatible_vendors, point_vendors_at_sandbox
 from toolkit.engine import Registry
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
-from toolkit.sandbox.vendor_paths import AZURE_KEY
-from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
+from toolkit.sandbox.vendor_paths import ACCESS_KEY, AZURE_KEY, SIGNING_KEY
 from toolkit.settings import Settings
 from toolkit.verify.checks import CHEAPEST_REQUESTS
 

@@ -8,7 +8,7 @@ import pytest
 from tests.sdk.conftest import skip_without
 from tests.sdk.test_conversations import ARGUMENTS, QUESTION
 from toolkit.sandbox import SANDBOX_KEYS
-from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
+from toolkit.sandbox.vendor_paths import ACCESS_KEY, SIGNING_KEY
 
 pytestmark = skip_without("anthropic", "boto3", "google.genai", "openai")
 

@@ -37,8 +37,8 @@ from toolkit.plugins.streaming import STREAM_READER, AnswerPiece
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.transport import AppTransport
+from toolkit.sandbox.vendor_paths import ACCESS_KEY, SIGNING_KEY
 from toolkit.sandbox.wires import anthropic, aws, elevenlabs, google, minimax, openai, runpod_jobs
-from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
 
 TEXT = {"type": "string"}
 SCHEMA: dict[str, object] = {

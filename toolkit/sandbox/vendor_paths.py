@@ -33,6 +33,8 @@ VENDOR_PATHS: dict[str, str] = {
 """Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""
 
 AZURE_KEY, VERTEX_TOKEN = "sandbox-azure", "sandbox-vertex"
+ACCESS_KEY, SIGNING_KEY = "SANDBOXACCESSKEY", "sandbox-aws-secret"
+BUCKET = "sandbox-batches"  # the only bucket of the account at AWS
 # Long names are cut short: each piece of a key is removed from messages, which name the vendor.
 SANDBOX_KEYS: dict[str, str] = {
     "OPENAI_API_KEY": "sandbox-openai",
@@ -41,6 +43,14 @@ SANDBOX_KEYS: dict[str, str] = {
     "MINIMAX_API_KEY": "sandbox-minimax",
     "ELEVENLABS_API_KEY": "sandbox-eleven",
     "AWS_BEARER_TOKEN_BEDROCK": "sandbox-aws",
+    "AWS_BEDROCK_BATCHES": json.dumps(
+        {
+            "access_key_id": ACCESS_KEY,
+            "secret_access_key": SIGNING_KEY,
+            "batch_bucket": BUCKET,
+            "batch_role_arn": "arn:aws:iam::123456789012:role/batches",
+        }
+    ),
     "RUNPOD_API_KEY": "sandbox-runpod",
     "COHERE_API_KEY": "sandbox-cohere",
     "VOYAGE_API_KEY": "sandbox-voyage",

@@ -32,15 +32,13 @@ from toolkit.sandbox.text.chat import (
 )
 from toolkit.sandbox.text.tool_use import NO_TOOLS, OfferedTool, ToolOffer
 from toolkit.sandbox.text.vectors import embed_text, rank_documents
-from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
+from toolkit.sandbox.vendor_paths import ACCESS_KEY, SANDBOX_KEYS, SIGNING_KEY
 from toolkit.sandbox.wires.aws_signature import check_signature
 
 THOUGHT_TOKENS = 32
 _count_picture = partial(count_patches, patch=28, longest=2_576, most=4_784)
 RERANK_MODEL = "cohere.rerank-v3-5:0"
 TITAN_MODEL, COHERE_MODEL = "amazon.titan-embed-text-v2:0", "cohere.embed-v4:0"
-ACCESS_KEY = "SANDBOXACCESSKEY"
-SIGNING_KEY = "sandbox-aws-secret"
 MODELS = (
     "amazon.nova-2-lite-v1:0",
     "amazon.nova-micro-v1:0",

@@ -25,7 +25,7 @@ from toolkit.sandbox.json_http import (
     read_body,
 )
 from toolkit.sandbox.state import SandboxState, get_call
-from toolkit.sandbox.vendor_paths import SANDBOX_KEYS
+from toolkit.sandbox.vendor_paths import BUCKET, SANDBOX_KEYS
 from toolkit.sandbox.wires.aws import (
     COHERE_MODEL,
     TITAN_MODEL,
@@ -35,7 +35,7 @@ from toolkit.sandbox.wires.aws import (
     refuse_body,
     resolve_model,
 )
-from toolkit.sandbox.wires.aws_s3 import BUCKET, Bucket
+from toolkit.sandbox.wires.aws_s3 import Bucket
 
 MIN_RECORDS, MAX_RECORDS, MAX_FILE_BYTES = 100, 50_000, 1_000_000_000
 _ACCOUNT = "123456789012"

@@ -11,10 +11,9 @@ from starlette.routing import BaseRoute
 
 from toolkit.sandbox.json_http import RefusalError, build_checked_routes
 from toolkit.sandbox.state import EPOCH, SandboxState
-from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
+from toolkit.sandbox.vendor_paths import ACCESS_KEY, BUCKET, SIGNING_KEY
 from toolkit.sandbox.wires.aws_signature import S3, SignatureRefusalError, check_signature
 
-BUCKET = "sandbox-batches"  # the only bucket of the account
 CHANGED_AT = datetime.fromtimestamp(EPOCH, UTC)  # of each object
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 # The names that S3 has for refusals of a signature.
