@@ -112,14 +112,13 @@ def run_cascade(table: SimulatedTable, seed: int, target: float = TARGET) -> Out
     is_dear = ~decision.is_kept
     is_dear[sample] = True
     agreement = float(np.where(is_dear, True, same).mean())
-    limits = decision.agreement
     return Outcome(
         rows,
         table.kind,
         agreement,
         table.cheap_cost + float(is_dear.mean()),
         table.cheap_cost + _find_least_share(table, target),
-        limits.low - 1e-9 <= agreement <= limits.high + 1e-9,
+        decision.low - 1e-9 <= agreement <= decision.high + 1e-9,
     )
 
 

@@ -13,7 +13,6 @@ from toolkit.client._agreement import (
     choose_threshold,
     compute_tail,
     draw_sample,
-    estimate_agreement,
 )
 
 
@@ -97,8 +96,13 @@ def test_keeps_no_row_without_a_label() -> None:
 
 def test_limits_hold_the_estimate() -> None:
     """Given more disagreements in the sample, then all three figures fall, and stay in order."""
-    rows = [estimate_agreement(1_000, 100, 800, found) for found in (0, 2, 5, 20)]
+    sample, ties = draw_sample(1_000, 100, 1)
+    rows = [
+        choose_threshold(np.ones(1_000), sample, np.arange(100) >= found, ties, 0.5)
+        for found in (0, 2, 5, 20)
+    ]
 
-    assert all(row.low <= row.estimate <= row.high for row in rows)
+    assert all(row.low <= row.agreement <= row.high for row in rows)
     assert [row.low for row in rows] == sorted((row.low for row in rows), reverse=True)
     assert rows[0].high == 1.0
+    assert rows[-1].high < 1.0

@@ -2,6 +2,8 @@
 
 import json
 import math
+import signal
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
@@ -9,8 +11,11 @@ from typing import Any, Literal
 import pandas as pd
 import pytest
 from pydantic import BaseModel
+from typer.testing import CliRunner
 
+from tests.support.timing import wait_until
 from toolkit import AsyncClient, Client
+from toolkit.cli import app
 from toolkit.contract.errors import RequestError
 from toolkit.sandbox import Fault, Faults
 
@@ -261,3 +266,41 @@ def test_confidence_is_the_product_over_the_tokens(client: Client, faults: Fault
 
     assert run.output is not None
     assert run.output["confidence"] == pytest.approx(math.exp(-0.3))
+
+
+@pytest.mark.usefixtures("heed_interrupts")
+def test_goes_on_after_an_interrupt(client: Client, faults: Faults) -> None:
+    """Given an interrupt while the dear model answers, then the same call pays nothing twice."""
+    _prepare(faults, wrong="sand")
+    faults.latency("anthropic", mean_ms=100, times=20)
+
+    def interrupt() -> None:
+        wait_until(lambda: _count_calls(faults)["anthropic"] >= 5)
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt, match="call again with the same arguments"):
+        _label(client, max_cost_usd=2.0)
+    table = _label(client, max_cost_usd=2.0)
+
+    assert set(table["status"]) == {"completed"}
+    assert _count_calls(faults) == {
+        "deepseek": ROWS,
+        "anthropic": (table["escalated"] | table["sampled"]).sum(),
+    }
+
+
+def test_command_writes_the_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the command with a cascade, then the file has the columns and stderr the agreement."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"text": TEXTS[:20]}).to_csv("in.csv", index=False)
+    line = ["map", "llm.generate", "in.csv", "objective=On {text}", "--out", "out.csv", "--sandbox"]
+    pair = ["--cascade", "deepseek,anthropic", "--agreement", "0.8"]
+    done = CliRunner().invoke(app, [*line, *pair], catch_exceptions=False)
+    wrong = CliRunner().invoke(app, [*line, "--cascade", "deepseek"])
+
+    assert done.exit_code == 0
+    assert "agree with anthropic" in done.stderr
+    assert {"confidence", "escalated", "sampled"} <= set(pd.read_csv("out.csv").columns)
+    assert wrong.exit_code == 2
+    assert "two models" in wrong.stderr

@@ -19,7 +19,7 @@ FIRST_TIER = (
     "tests/contract/specification/", "tests/contract/test_specification.py",
     "tests/contract/money/", "tests/engine/money/test_budget.py", "tests/engine/routing/",
     "tests/vendors/test_on_sandbox.py", "tests/vendors/test_wires.py",
-    "tests/capabilities/", "tests/secrets/", "tests/engine/transport/test_redaction.py",
+    "tests/capabilities/", "tests/client/test_agreement.py", "tests/secrets/", "tests/engine/transport/test_redaction.py",
     "tests/server/access/",
     "tests/crash/test_kill.py::test_stopped_server_loses_and_repeats_nothing[kill -9]",
     "tests/notebooks/test_scenarios.py::test_nbval_passes_a_notebook[00_start]",

@@ -1,16 +1,16 @@
 """The statistics of a cascade: sample size, threshold on confidence, and agreement with its limits.
 
 The sample is drawn without replacement from the rows of one table, so the number of disagreements
-in it is hypergeometric. Rows are ranked by confidence before any label of the dear model is known.
-Going down the ranking, the number of unsampled disagreements only grows, so one exact test for each
+in it is hypergeometric. Rows are ranked by confidence before a label of the dear model is known.
+Down the ranking, the number of unsampled disagreements only grows, so that one exact test for each
 rank, in this order, is enough (fixed-sequence testing: Angelopoulos, Bates, Candès, Jordan and Lei,
-"Learn then Test", 2021). The test is the exact hypergeometric form of the limit of Clopper and
-Pearson (1934; for finite populations: Wright, "Exact Confidence Bounds when Sampling from Small
-Finite Universes", 1991). No assumption on the confidence is made: a bad confidence costs money,
-and not the guarantee.
+"Learn then Test", 2021). The test is the limit of Clopper and Pearson (1934) in its exact form for
+finite populations (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes",
+1991). It assumes nothing about the confidence: a bad one costs money, and not the guarantee.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -36,20 +36,19 @@ def compute_tail(rows: int, marked: int, sample: int, most: int) -> float:
     >>> round(compute_tail(20, 3, 5, 0), 4)  # 15·14·13 / (20·19·18)
     0.3991
     """
-    least = max(0, sample - (rows - marked))
+    unmarked_left = rows - marked - sample  # without those of the sample
+    least = max(0, -unmarked_left)
     if most >= min(marked, sample):
         return 1.0
     if most < least:
         return 0.0
     # The sum begins at its largest term, because the first terms of a large table are all 0.0.
-    mode = (sample + 1) * (marked + 1) // (rows + 2)
-    peak = max(least, min(most, mode))
+    peak = max(least, min(most, (sample + 1) * (marked + 1) // (rows + 2)))
     log_peak = (
         _log_choose(marked, peak)
         + _log_choose(rows - marked, sample - peak)
         - _log_choose(rows, sample)
     )
-    unmarked_left = rows - marked - sample  # without those of the sample
     total = term = math.exp(log_peak)
     for count in range(peak, least, -1):
         term *= count * (unmarked_left + count) / ((marked - count + 1) * (sample - count + 1))
@@ -65,8 +64,14 @@ def _log_choose(size: int, count: int) -> float:
     return math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)
 
 
+def _rules_out(rows: int, sample: int, count: int, allowed: int) -> bool:
+    """Check whether `count` sampled disagreements rule out more than `allowed` unsampled ones."""
+    excess = count + allowed + 1
+    return excess > rows or compute_tail(rows, excess, sample, count) <= ERROR_RATE
+
+
 def count_allowed(rows: int, target: float) -> int:
-    """Return the number of rows that may disagree at this target.
+    """Return the number of rows that may disagree at a target.
 
     >>> count_allowed(300, 0.95)
     15
@@ -74,12 +79,19 @@ def count_allowed(rows: int, target: float) -> int:
     return math.floor(rows * (1.0 - target) + 1e-9)
 
 
+def count_permitted(rows: int, sample: int, target: float) -> int:
+    """Return how many disagreements the sample may have above the threshold; -1 if not even 0."""
+    allowed = count_allowed(rows, target)
+    counts = range(sample + 1)
+    return bisect_left(counts, True, key=lambda n: not _rules_out(rows, sample, n, allowed)) - 1
+
+
 def choose_sample_size(rows: int, target: float) -> int:
     """Choose how many rows both models answer: a number that keeps the expected cost low.
 
-    A larger sample costs more, and escalates fewer rows for safety. With a normal approximation
-    the sum is lowest near `rows ** (1/3) * (z * sqrt(allowed) / (2 * margin)) ** (2/3)`. The result
-    is the smallest sample that permits as many disagreements as that one does, at least none.
+    A larger sample costs more, and escalates fewer rows for safety. By a normal approximation the
+    sum is lowest near `rows ** (1/3) * (z * sqrt(allowed) / (2 * margin)) ** (2/3)`. The result is
+    the smallest sample that permits as many disagreements as that one.
 
     >>> choose_sample_size(300, 0.95), choose_sample_size(10_000, 0.95)
     (50, 694)
@@ -88,94 +100,9 @@ def choose_sample_size(rows: int, target: float) -> int:
     ratio = _Z * math.sqrt(allowed) / (2 * _USUAL_MARGIN)
     # A sample of all but the allowed rows needs no threshold.
     first = min(rows - allowed, math.ceil(rows ** (1 / 3) * ratio ** (2 / 3)))
-    count = max(0, count_permitted(rows, allowed, first))
-    low, high = count, rows  # the permitted number grows with the sample
-    while low < high:
-        middle = (low + high) // 2
-        if _is_within(rows, allowed, middle, count):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def count_permitted(rows: int, allowed: int, sample: int) -> int:
-    """Return how many disagreements the sample may have above the threshold; -1 if not even 0."""
-    low, high = -1, sample
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _is_within(rows, allowed, sample, middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _is_within(rows: int, allowed: int, sample: int, count: int) -> bool:
-    """Check that `count` sampled disagreements rule out more than `allowed` unsampled ones."""
-    excess = count + allowed + 1
-    return excess > rows or compute_tail(rows, excess, sample, count) <= ERROR_RATE
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """The share of rows whose label equals that of the dear model; sampled rows always do.
-
-    Attributes:
-        estimate: expected share, by Laplace's rule of succession.
-        low, high: lower and upper limit; each holds with a confidence of 95 %.
-    """
-
-    estimate: float
-    low: float
-    high: float
-
-
-def estimate_agreement(rows: int, sample: int, kept: int, disagreements: int) -> Agreement:
-    """Estimate the agreement of the final table.
-
-    The limits also hold at the threshold that `choose_threshold` finds from the same sample.
-
-    Args:
-        kept: number of rows above the threshold outside of the sample.
-        disagreements: number of disagreements in the sample above the threshold.
-
-    >>> estimate_agreement(300, 51, 200, 0).low >= 0.95
-    True
-    """
-    low, high = 0, kept
-    while low < high:
-        middle = (low + high) // 2
-        if _is_within(rows, middle, sample, disagreements):
-            high = middle
-        else:
-            low = middle + 1
-    most = low
-    low, high = 0, most  # the fewest that do not make the sample's disagreements improbable
-    while disagreements and low < high:
-        middle = (low + high) // 2
-        chance = 1.0 - compute_tail(rows, disagreements + middle, sample, disagreements - 1)
-        if chance > ERROR_RATE:
-            high = middle
-        else:
-            low = middle + 1
-    expected = min(most, (disagreements + 1) / (sample + 2) * (rows - sample))
-    return Agreement(1 - max(low, expected) / rows, 1 - most / rows, 1 - low / rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The rows that the cheap model may answer.
-
-    Attributes:
-        is_kept: for each row, whether its confidence is above the threshold.
-        threshold: lowest confidence of a row that is kept; None if no row is kept.
-        agreement: agreement of the table if all other rows get the dear model's label.
-    """
-
-    is_kept: "NDArray[np.bool_]"
-    threshold: float | None
-    agreement: Agreement
+    count = max(0, count_permitted(rows, first, target))
+    sizes = range(count, rows + 1)
+    return count + bisect_left(sizes, True, key=lambda n: _rules_out(rows, n, count, allowed))
 
 
 def draw_sample(rows: int, size: int, seed: int) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
@@ -184,6 +111,24 @@ def draw_sample(rows: int, size: int, seed: int) -> "tuple[NDArray[np.int64], ND
 
     random = np.random.default_rng(seed)
     return random.permutation(rows)[:size], random.permutation(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The rows that the cheap model may answer, if all others get the dear model's label.
+
+    Attributes:
+        is_kept: for each row, whether its confidence is above the threshold.
+        threshold: lowest confidence of a row that is kept; None if no row is kept.
+        agreement: expected share of rows with the dear model's label.
+        low, high: lower and upper limit of that share; each holds with a confidence of 95 %.
+    """
+
+    is_kept: "NDArray[np.bool_]"
+    threshold: float | None
+    agreement: float
+    low: float
+    high: float
 
 
 def choose_threshold(
@@ -202,27 +147,49 @@ def choose_threshold(
         tie_ranks: rank of each row among those of equal confidence, drawn without the labels.
         target: least share of rows that agree.
 
-    >>> kept = choose_threshold([0.9, 0.2, 0.8, 0.7], [1, 3, 0, 2], [False] + [True] * 3,
-    ...                         [0, 1, 2, 3], 0.7).is_kept
-    >>> kept.tolist()
+    >>> labels = [False, True, True, True]
+    >>> choose_threshold([0.9, 0.2, 0.8, 0.7], [1, 3, 0, 2], labels, range(4), 0.7).is_kept.tolist()
     [True, True, True, True]
     """
     import numpy as np
 
-    scores = np.asarray(confidences, dtype=float)
-    rows, size = len(scores), len(sample)
-    order = np.lexsort((np.asarray(tie_ranks), -scores))
+    scores, positions = np.asarray(confidences, dtype=float), np.asarray(sample, dtype=np.int64)
+    rows, size = len(scores), len(positions)
     ranks = np.empty(rows, dtype=np.int64)
-    ranks[order] = np.arange(rows)
-    sampled_ranks = ranks[np.asarray(sample, dtype=np.int64)]
-    disagreeing = np.sort(sampled_ranks[~np.asarray(has_same_label, dtype=bool)])
-    permitted = count_permitted(rows, count_allowed(rows, target), size)
+    ranks[np.lexsort((np.asarray(tie_ranks), -scores))] = np.arange(rows)
+    disagreeing = np.sort(ranks[positions[~np.asarray(has_same_label, dtype=bool)]])
+    permitted = count_permitted(rows, size, target)
     # All rows before the first disagreement too many are kept.
     cut = 0 if permitted < 0 else rows
     if 0 <= permitted < len(disagreeing):
         cut = int(disagreeing[permitted])
     is_kept = (ranks < cut) & np.isfinite(scores)
     count = int((disagreeing < cut).sum())
-    kept = int(is_kept.sum() - is_kept[np.asarray(sample, dtype=np.int64)].sum())
-    threshold = float(scores[is_kept].min()) if is_kept.any() else None
-    return Decision(is_kept, threshold, estimate_agreement(rows, size, kept, count))
+    unsampled = int(is_kept.sum() - is_kept[positions].sum())
+    most, least = _limit_unsampled(rows, size, count, unsampled)
+    # Laplace's rule of succession.
+    expected = min(most, max(least, (count + 1) / (size + 2) * (rows - size)))
+    return Decision(
+        is_kept,
+        float(scores[is_kept].min()) if is_kept.any() else None,
+        1 - expected / rows,
+        1 - most / rows,
+        1 - least / rows,
+    )
+
+
+def _limit_unsampled(rows: int, sample: int, count: int, unsampled: int) -> tuple[int, int]:
+    """Find the most and the fewest disagreements among the unsampled rows above the threshold.
+
+    The limits also hold at a threshold that was found by the same sample, because it is where the
+    ranking reaches `count` sampled disagreements.
+    """
+    numbers = range(unsampled)
+    most = bisect_left(numbers, True, key=lambda n: _rules_out(rows, sample, count, n))
+    if count == 0:
+        return most, 0
+
+    def is_probable(number: int) -> bool:
+        return 1.0 - compute_tail(rows, count + number, sample, count - 1) > ERROR_RATE
+
+    return most, bisect_left(range(most), True, key=is_probable)

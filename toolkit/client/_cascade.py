@@ -110,8 +110,8 @@ class CascadeRows:
 
     Args:
         cells: cells of each row.
-        cheap: answer of the cheap model to each row.
-        further: further answers of the cheap model to each row; empty if it reports confidences.
+        answers: answer of the cheap model to each row, and further answers to each row, unless it
+            reports confidences.
         target: least share of rows that agree.
 
     Attributes:
@@ -122,13 +122,12 @@ class CascadeRows:
     def __init__(
         self,
         cells: Sequence[Mapping[str, object]],
-        cheap: Sequence[RowResult],
-        further: Sequence[Sequence[RowResult]],
+        answers: Sequence[Sequence[RowResult]],
         target: float,
     ) -> None:
         self._keys = [to_canonical_json(dict(row)) for row in cells]
-        self._cheap, self._further, self._target = cheap, further, target
-        self._filled = [n for n, row in enumerate(cheap) if row.reason != EMPTY_CELL]
+        self._answers, self._target = answers, target
+        self._filled = [n for n, row in enumerate(answers[0]) if row.reason != EMPTY_CELL]
         self._confidences = {position: self._find_confidence(position) for position in self._filled}
         seed = int.from_bytes(hashlib.sha256("\n".join(self._keys).encode()).digest()[:8])
         size = choose_sample_size(len(self._filled), target)
@@ -139,10 +138,9 @@ class CascadeRows:
         self._kept: set[int] = set()
 
     def _find_confidence(self, position: int) -> float:
-        cheap = self._cheap[position]
-        if cheap.value is not None and self._further:
-            same = [have_same_label(cheap, answers[position]) for answers in self._further]
-            return sum(same) / len(same)
+        cheap, *further = (answers[position] for answers in self._answers)
+        if cheap.value is not None and further:
+            return sum(have_same_label(cheap, answer) for answer in further) / len(further)
         return -math.inf if cheap.value is None or cheap.confidence is None else cheap.confidence
 
     def add(self, positions: Sequence[int], answers: Sequence[RowResult]) -> None:
@@ -152,7 +150,8 @@ class CascadeRows:
 
     def decide(self) -> list[int]:
         """Choose the threshold; return the positions that the dear model has yet to answer."""
-        same = [have_same_label(self._cheap[n], self._dear[self._keys[n]]) for n in self.sample]
+        cheap = self._answers[0]
+        same = [have_same_label(cheap[n], self._dear[self._keys[n]]) for n in self.sample]
         confidences = list(self._confidences.values())
         self.decision = choose_threshold(
             confidences, self._drawn, same, self._tie_ranks, self._target
@@ -170,9 +169,9 @@ class CascadeRows:
         """
         paid: set[str] = set()  # rows whose dear answer is in the cost of an equal row
         results = []
-        for position, (key, cheap) in enumerate(zip(self._keys, self._cheap, strict=True)):
-            parts = [cheap, *(answers[position] for answers in self._further)]
-            result = self._dear.get(key)
+        for position, key in enumerate(self._keys):
+            parts = [answers[position] for answers in self._answers]
+            cheap, result = parts[0], self._dear.get(key)
             if result is not None:
                 parts.append(replace(result, cost_usd=0.0) if key in paid else result)
                 paid.add(key)
@@ -182,12 +181,12 @@ class CascadeRows:
                 stop = stop or RowResult(NOT_BEGUN, reason=STOPPED)
                 result = RowResult(NOT_BEGUN, error=stop.error, reason=stop.reason)
             begun = [part for part in parts if part.status != NOT_BEGUN]
-            costs = [part.cost_usd or 0.0 for part in begun]
+            costs = [part.cost_usd for part in begun if part.value is not None or part.cost_usd]
             confidence = self._confidences.get(position, -math.inf)
             results.append(
                 replace(
                     result,
-                    cost_usd=math.fsum(costs),
+                    cost_usd=_add_costs(costs),
                     cached=bool(begun) and all(part.cached for part in begun),
                     confidence=None if confidence == -math.inf else confidence,
                 )
@@ -206,21 +205,27 @@ class CascadeRows:
     def summarize(self) -> dict[str, Any]:
         """Summarize the cascade: the agreement with its limits, the threshold, counts and costs."""
         decision = self.decision
-        agreement = None if decision is None else decision.agreement
-        costs = [row.cost_usd for n in self.sample if (row := self._dear.get(self._keys[n]))]
-        known = [cost for cost in costs if cost is not None]
+        dear = [row for n in self.sample if (row := self._dear.get(self._keys[n])) and row.value]
+        sample_usd = _add_costs([row.cost_usd for row in dear]) if dear else None
+        results = [row for row in self.list_results(None) if row.status != NOT_BEGUN]
         return {
             "target": self._target,
-            "agreement": agreement and agreement.estimate,
-            "low": agreement and agreement.low,
-            "high": agreement and agreement.high,
+            "agreement": decision and decision.agreement,
+            "low": decision and decision.low,
+            "high": decision and decision.high,
             "threshold": decision and decision.threshold,
             "rows": len(self._filled),
             "escalated": len(self._filled) - len(self._kept),
             "sampled": len(self.sample),
-            "cost_usd": math.fsum(result.cost_usd or 0.0 for result in self.list_results(None)),
-            "alone_usd": math.fsum(known) / len(known) * len(self._filled) if known else None,
+            "cost_usd": _add_costs([row.cost_usd for row in results]),
+            "alone_usd": sample_usd and sample_usd / len(dear) * len(self._filled),
         }
+
+
+def _add_costs(costs: Sequence[float | None]) -> float | None:
+    """Add costs in US dollars; an unknown cost makes the sum unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if len(known) == len(costs) else None
 
 
 def describe_summary(summary: Mapping[str, Any]) -> str:
@@ -237,7 +242,8 @@ def describe_summary(summary: Mapping[str, Any]) -> str:
     threshold = summary["threshold"]
     below = "" if threshold is None else f" below a confidence of {threshold:.3g}"
     paid, alone = (
-        format_usd(float(f"{summary[name] or 0.0:.2g}")) for name in ("cost_usd", "alone_usd")
+        "an unknown cost" if usd is None else format_usd(float(f"{usd:.2g}"))
+        for usd in (summary["cost_usd"], summary["alone_usd"])
     )
     return (
         "{agreement:.1%} agree with {models[1]} (from {low:.1%} to {high:.1%}); {escalated} of"

@@ -49,7 +49,11 @@ def run(
     tag: options.Tags = None,
     note: options.Note = None,
     cascade: Annotated[
-        str | None, Option(help="A cheap and a dear model, such as economy,premium.")
+        str | None,
+        Option(
+            help="A cheap and a dear model: tiers, providers or provider/model.",
+            autocompletion=lambda: ["economy,premium", "economy,standard", "standard,premium"],
+        ),
     ] = None,
     agreement: Annotated[
         float, Option(help="With --cascade: least share of rows with the dear model's label.")

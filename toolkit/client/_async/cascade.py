@@ -107,7 +107,7 @@ class AsyncCascade:
             dear: the dear model.
         """
         cells = self._whole.rows
-        rows = CascadeRows(cells, answers[0], answers[1:], self._target)
+        rows = CascadeRows(cells, answers, self._target)
         stop = _find_stop(*answers)
         positions = rows.sample
         while positions and stop is None:
