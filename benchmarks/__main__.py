@@ -23,6 +23,7 @@ NAMES = (
     "gateway",
     "embedded",
     "map",
+    "cascade",
     "streaming",
     "dag_overhead",
     "critical_path",

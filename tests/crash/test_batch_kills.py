@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from tests.crash.conftest import LEASE_S
 from tests.crash.processes import HTTP, FindUrl, ForkServerClient, open_cloud, serve
-from tests.support.timing import PATIENCE_S, wait_until
+from tests.support.timing import PATIENCE_S, check_stays, wait_until
 
 # Set this to try more often, such as 150 for each provider.
 KILLS = int(os.environ.get("TOOLKIT_BATCH_KILLS", "8"))
@@ -68,7 +67,7 @@ def test_killed_batches_are_never_submitted_twice(
                     headers = headers or connect(url, provider)
                     if not map_id:
                         map_id = create_map(url, headers, provider, len(records))
-                    time.sleep(random.uniform(0.0, 1.0))  # the time of the kill, not of a wait
+                    check_stays(lambda: server.poll() is None, random.uniform(0.0, 1.0))
                     server.send_signal(signal.SIGKILL)
                     server.wait(timeout=PATIENCE_S)
                     kills += 1

@@ -52,3 +52,26 @@ def test_retries_after_a_fault(client: Any, order: Order, status: int, error: st
     order("openai", status=status, headers={"retry-after-ms": "1"})
     patient = client.with_options(max_retries=2)
     assert patient.chat.completions.create(**CHAT).choices
+
+
+def test_reads_the_log_probabilities_of_tokens(client: Any) -> None:
+    """Given a request for log-probabilities, then the SDK reads one for each token of the text."""
+    answer = client.chat.completions.create(**CHAT | {"model": "gpt-4.1"}, logprobs=True)
+    choice = answer.choices[0]
+
+    assert "".join(row.token for row in choice.logprobs.content) == choice.message.content
+    assert all(row.logprob <= 0 and row.top_logprobs == [] for row in choice.logprobs.content)
+    assert b"".join(bytes(row.bytes) for row in choice.logprobs.content).decode() == (
+        choice.message.content
+    )
+    assert client.chat.completions.create(**CHAT).choices[0].logprobs is None
+
+
+def test_refuses_log_probabilities_of_a_reasoning_model(client: Any) -> None:
+    """Given a model that reasons, then log-probabilities are refused, unless it does not reason."""
+    import openai
+
+    with pytest.raises(openai.BadRequestError, match="logprobs"):
+        client.chat.completions.create(**CHAT, logprobs=True)
+    answer = client.chat.completions.create(**CHAT, logprobs=True, reasoning_effort="none")
+    assert answer.choices[0].logprobs.content

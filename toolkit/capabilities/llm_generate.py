@@ -148,6 +148,11 @@ class LlmInput(Request):
         description="share of probability from which words are chosen",
         json_schema_extra=_FOR_CALLERS,
     )
+    confidence: bool = Field(
+        default=False,
+        description="whether to return the probability of the answer, by a model that reports it",
+        json_schema_extra=_FOR_CALLERS,
+    )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -185,6 +190,8 @@ class LlmInput(Request):
             raise ValueError("tool_choice names no tool of tools")
         if choice == "required" and not names:
             raise ValueError("tool_choice is required, and there are no tools")
+        if self.confidence and self.reasoning not in (None, "none", 0):
+            raise ValueError("confidence is not reported for an answer with reasoning")
         return self
 
     @property
@@ -216,6 +223,13 @@ class LlmOutput(Record):
     )
     reasoning: str = Field(
         default="", description="a summary of the model's reasoning, if its provider returns one"
+    )
+    confidence: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="probability of the answer by the model's own account, if it was asked for: the"
+        " product over the answer's tokens",
     )
     usage: dict[str, float] = Field(
         default_factory=dict,
@@ -256,7 +270,8 @@ def build_request(
         reasoning=fields.reasoning,
         stop=tuple(fields.stop),
         seed=fields.seed,
-        may_stream=True,
+        confidence=fields.confidence,
+        may_stream=not fields.confidence,  # streams are read without log-probabilities
         # Truncated JSON is worthless, so its cap never falls.
         cap_may_fall="max_tokens" not in fields.model_fields_set and fields.output_schema is None,
     )
@@ -294,6 +309,8 @@ def answer_unchecked(call: Call[LlmInput]) -> Flow[Result]:
         output["tool_calls"] = calls
     if reply.reasoning:
         output["reasoning"] = clean(reply.reasoning)
+    if reply.confidence is not None:
+        output["confidence"] = reply.confidence
     if reply.cost.units:
         output["usage"] = reply.cost.units
     metadata = {"model": reply.model, "finish_reason": reply.finish}

@@ -176,6 +176,7 @@ class CapabilityCalls(ABC, Generic[R]):
         stop: Sequence[str] = (),
         seed: int | None = None,
         top_p: float | None = None,
+        confidence: bool = False,
         version: str | None = None,
         options: RunOptions | None = None,
     ) -> R:
@@ -199,6 +200,7 @@ class CapabilityCalls(ABC, Generic[R]):
             stop: texts that end the answer.
             seed: number that makes the choice of words repeatable, as far as the model can.
             top_p: share of probability from which words are chosen.
+            confidence: whether to return the probability of the answer, by a model that reports it.
             version: version of the capability. Default: the newest.
             options: options of a run, such as `{"provider": "openai"}`.
 

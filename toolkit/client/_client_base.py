@@ -4,7 +4,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, Unpack
@@ -75,6 +75,10 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
     @abstractmethod
     def _load_row_mapper(self) -> "type[RowMap[D]]":
         """Import the class that runs rows, which few programs need."""
+
+    @abstractmethod
+    def _load_cascade(self) -> Any:
+        """Import the class that runs cascades."""
 
     @classmethod
     def local(
@@ -216,6 +220,8 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
         progress: bool = True,
         tags: Sequence[str] | None = None,
         note: str | None = None,
+        cascade: tuple[str, str] | None = None,
+        agreement: float = 0.95,
         **fields: object,
     ) -> D:
         """Run a capability on every row of a table, and return a row of results for each.
@@ -241,33 +247,44 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
                 first answer decides.
             tags, note: tags and note of the map.
             progress: show a line with the progress, the cost and the reasons of failed rows.
+            cascade: a cheap and a dear model, as quality tiers (`economy`, `standard`, `premium`),
+                providers or `provider/model`. The cheap model answers all rows, the dear model a
+                random sample, and the rows whose confidence is below a threshold.
+            agreement: least share of rows with the label of the dear model, from 0 to 1, which the
+                threshold guarantees with a confidence of 95 %.
             **fields: input of the capability; `{column}` in a text stands for the row's value.
 
         Returns:
             a DataFrame with the index of `rows`, and with the fields of the answers, `status`,
             `cost_usd`, `latency_ms`, `job_id`, `cached` and `error` as columns. `attrs["map"]` is
-            the id of the map.
+            the id of the map. With a cascade, `cost_usd` is the cost of all answers to the row, and
+            the columns `confidence`, `escalated` and `sampled` are added. `attrs["cascade"]` has
+            the agreement with its limits (`agreement`, `low`, `high`), the `threshold`, the `maps`,
+            and `saved_usd` against the dear model alone.
 
         Raises:
             RequestError: `INVALID_REQUEST` for an unknown column; other codes for an error that
                 affects all rows.
             KeyboardInterrupt: the wait was interrupted; the map goes on.
         """
-        return self._load_row_mapper()(
+        make_part = partial(
+            self._load_row_mapper(),
             self._http,
             name,
-            rows,
-            fields,
-            options,
-            output_model,
-            max_cost_usd,
-            concurrency,
-            on_error,
-            tags,
-            note,
+            output_model=output_model,
+            max_cost_usd=max_cost_usd,
+            concurrency=concurrency,
+            on_error=on_error,
+            tags=tags,
+            note=note,
             sealed=sealed,
             progress=progress,
-        ).run_all()
+        )
+        whole = make_part(rows, fields, options)
+        if cascade is None:
+            return whole.run_all()
+        result: D = self._load_cascade()(whole, make_part, cascade, agreement).run_all()
+        return result
 
     @property
     def is_held(self) -> bool:

@@ -55,6 +55,8 @@ def read_result(row: MapRow, output_model: "type[BaseModel] | None") -> RowResul
     result = RowResult(
         row.status, row.output, row.cost_usd, row.latency_ms, row.job_id, cached=row.cached
     )
+    if row.output is not None and isinstance(confidence := row.output.get("confidence"), float):
+        result.confidence = confidence
     if row.error is not None:
         result.error = f"{row.error.code}: {row.error.message}"
         result.reason = EMPTY_CELL if row.status == "skipped" else row.error.code

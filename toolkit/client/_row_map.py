@@ -38,6 +38,8 @@ class RowMap(ABC, Generic[D]):
 
     Args:
         name, rows, options, output_model: as for `client.map`, and so are the other arguments.
+            The attribute `rows` has the cells that are sent.
+        part: name of a part of a cascade, whose map is not that of a call without a cascade.
         fields: input of the capability, with templates among its texts.
 
     Raises:
@@ -61,6 +63,7 @@ class RowMap(ABC, Generic[D]):
         *,
         sealed: bool,
         progress: bool,
+        part: str = "",
     ) -> None:
         is_number = isinstance(on_error, int) and not isinstance(on_error, bool) and on_error > 0
         if not is_number and on_error not in ("stop", "continue"):
@@ -73,25 +76,28 @@ class RowMap(ABC, Generic[D]):
         needed = list_columns(templates)
         if records or columns:
             check_columns(needed, columns)
+        self.templates, self.fields = dict(templates), dict(fields)
+        self.name, self.options, self.is_shown = name, options or {}, progress
         run_options = drop_none(**collect_options(options or {}, cache=True))
         if sealed:
             run_options["sealed"] = True
-        self._http = http
+        self.http = http
         self._model = output_model
-        self._pages = list(
-            split_pages([{name: to_cell(row.get(name)) for name in needed} for row in records])
-        )
+        self.rows = [{name: to_cell(row.get(name)) for name in needed} for row in records]
+        self._pages = list(split_pages(self.rows))
+        # Without the cache, each call is a map of its own.
+        key = make_map_key(name + part, templates, run_options)
+        self.key = key if run_options.get("cache") else None
         self._body = {
             "capability": name,
-            "input": dict(templates),
+            "input": self.templates,
             "options": run_options,
-            "max_cost_usd": max_cost_usd,
             "on_error": on_error,
             "concurrency": concurrency,
-            # Without the cache, each call is a map of its own.
-            "key": make_map_key(name, templates, run_options) if run_options.get("cache") else None,
+            "key": self.key,
             **make_annotation(tags, note),
         }
+        self.limit_usd = max_cost_usd
         self._row_count = len(records)
         self._progress = RowProgress(len(records), max_cost_usd, is_shown=progress)
         self._map: MapRecord | None = None
@@ -100,6 +106,16 @@ class RowMap(ABC, Generic[D]):
         self._last_end = 0  # number of the last end before this call
         self._results: dict[int, RowResult] = {}
         self._spent_usd = 0.0
+
+    @property
+    def map_id(self) -> str:
+        """The id of the map; "" before it has begun."""
+        return "" if self._map is None else self._map.id
+
+    @property
+    def paid_usd(self) -> float:
+        """The total cost of the map in US dollars, with failed attempts and earlier calls."""
+        return 0.0 if self._map is None else self._map.cost_incurred_usd
 
     @abstractmethod
     def run_all(self) -> D:
@@ -113,11 +129,10 @@ class RowMap(ABC, Generic[D]):
     def _explain_interrupt(self, error: BaseException) -> None:
         """Make an interrupt say how many rows are done, and how to go on."""
         reached = self._progress.describe(self._spent_usd)
-        map_id = "" if self._map is None else self._map.id
         explain_interrupt(
             error,
             f"Interrupted: {reached}. The map goes on, within its budget: call again with the"
-            f' same arguments to wait for it; client.maps.get("{map_id}").cancel() stops it.',
+            f' same arguments to wait for it; client.maps.get("{self.map_id}").cancel() stops it.',
         )
 
     def _note_numbers(self, answer: MapRowNumbers) -> None:
@@ -160,8 +175,11 @@ class RowMap(ABC, Generic[D]):
         self._results[position] = result
         show_result(self._progress, result, self._spent_usd)
 
-    def _build_frame(self) -> "pd.DataFrame":
-        results = [self._results[position] for position in range(self._row_count)]
+    def _list_results(self) -> list[RowResult]:
+        return [self._results[position] for position in range(self._row_count)]
+
+    def build_frame(self, results: Sequence[RowResult]) -> "pd.DataFrame":
+        """Build the table of the results, with the index of the rows."""
         frame = build_frame(results, self._index, self._model)
-        frame.attrs["map"] = "" if self._map is None else self._map.id
+        frame.attrs["map"] = self.map_id
         return frame

@@ -127,6 +127,7 @@ class RowResult:
         cached: whether the result existed before, so that nothing was paid for it now.
         error: why there is no value, in one sentence; None if there is one.
         reason: why there is no value, as the code of an error, `EMPTY_CELL` or `STOPPED`.
+        confidence: probability of the answer by the model's own account; None if not reported.
     """
 
     status: str
@@ -137,6 +138,7 @@ class RowResult:
     cached: bool = False
     error: str | None = None
     reason: str | None = None
+    confidence: float | None = None
 
 
 def build_frame(
@@ -157,6 +159,7 @@ def build_frame(
             for result in results
             if isinstance(result.value, dict)
             for name in result.value
+            if name != "confidence"  # a column of the facts
         }
         for name in names:
             column = [
@@ -172,6 +175,8 @@ def build_frame(
         "status": "string", "cost_usd": "Float64", "latency_ms": "Int64", "job_id": "string",
         "cached": "boolean", "error": "string",
     }  # fmt: skip
+    if any(result.confidence is not None for result in results):
+        facts["confidence"] = "Float64"
     for name, kind in facts.items():
         column = [getattr(result, name) for result in results]
         data[f"job_{name}" if name in data else name] = pd.Series(column, dtype=kind)

@@ -6,7 +6,8 @@ from math import prod
 from typing import Literal
 
 USUAL_TOKENS = 1_200, 200  # of a picture of a megapixel or more, and of a small picture
-# What a request may ask of a model beyond text; `vendors/abilities.toml` explains each.
+# Abilities of a model that is not in the catalogue; `vendors/abilities.toml` explains each.
+# `confidence` is no part of it, because few servers return log-probabilities.
 TEXT_ABILITIES = frozenset(
     ("images", "reasoning", "reasoning_with_tools", "seed", "stop", "tools", "top_p")
 )

@@ -107,12 +107,14 @@ class TextReply(Reply):
         finish: `stop`, `length`, `filtered` or `tool_calls`.
         tool_calls: the tools that the model asks for.
         reasoning: the vendor's summary of the model's reasoning; "" if it returns none.
+        confidence: probability of the text, the product over its tokens; None if not reported.
     """
 
     text: str
     finish: str = "stop"
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,7 @@ class TextRequest(Operation[TextReply]):
             choice.
         stop: texts that end the answer.
         seed: number for a repeatable choice of words.
+        confidence: True to ask for the log-probabilities of the answer's tokens.
         may_stream: True if the text may be shown while it is written.
         stream: True if a client watches such a text: the vendor then streams its answer if it can.
         measured: cache of token and byte counts by name: routing asks again for each candidate.
@@ -155,6 +158,7 @@ class TextRequest(Operation[TextReply]):
     reasoning: str | int | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
+    confidence: bool = False
     cap_may_fall: bool = False
     may_stream: bool = False
     stream: bool = False
@@ -226,6 +230,8 @@ class TextRequest(Operation[TextReply]):
             needs.append("seed")
         if self.top_p is not None:
             needs.append("top_p")
+        if self.confidence:
+            needs.append("confidence")
         return frozenset(needs)
 
     def units(self) -> dict[str, float]:

@@ -63,7 +63,7 @@ class Model:
         output_limit: maximum output tokens according to the vendor; None if unknown.
         reasons: True if the model may spend output tokens on reasoning without being asked.
         abilities: what a request for text may ask of the model, beyond text: `images`, `tools`,
-            `reasoning`, `reasoning_with_tools`, `stop`, `seed`, `top_p`; and `batches`.
+            `reasoning`, `reasoning_with_tools`, `stop`, `seed`, `top_p`, `confidence`, `batches`.
         pictures: the tokens of a picture by its size; None if the vendor publishes no rule.
         ends: the day on which the vendor shuts the model down; None if no day is announced.
         successor: the model that the vendor recommends instead.

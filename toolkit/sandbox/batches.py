@@ -26,7 +26,7 @@ BatchState: TypeAlias = Literal[
 
 
 @dataclass(slots=True)
-class BatchItem:
+class BatchedCall:
     """A request of a batch.
 
     Attributes:
@@ -72,7 +72,7 @@ class Batch:
 
     id: str
     prefix: str
-    items: Sequence[BatchItem]
+    items: Sequence[BatchedCall]
     details: JsonObject
     headers: Sequence[tuple[bytes, bytes]]
     clock: Callable[[], float]
@@ -159,7 +159,7 @@ class Batch:
         share = elapsed_s / self.duration_s if self.duration_s else 1.0
         return int(len(self.items) * share)
 
-    async def _answer_item(self, item: BatchItem, request: Request) -> None:
+    async def _answer_item(self, item: BatchedCall, request: Request) -> None:
         body = json.dumps(item.body, ensure_ascii=False).encode()
         path = self.prefix + item.path
         scope = {
@@ -226,7 +226,7 @@ class WireBatches:
         self,
         request: Request,
         id: str,
-        items: Sequence[BatchItem],
+        items: Sequence[BatchedCall],
         details: JsonObject,
         errors: Sequence[JsonObject] = (),
         headers: Sequence[tuple[bytes, bytes]] | None = None,

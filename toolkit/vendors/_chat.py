@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -24,6 +25,7 @@ from toolkit.vendors._http import (
     clean_text,
     get_first,
     get_object,
+    list_objects,
     read_numbers,
     to_finite_number,
 )
@@ -65,6 +67,7 @@ def build_body(operation: TextRequest, access: Access, *, schema_in_prompt: bool
         "top_p": operation.top_p,
         "seed": operation.seed,
         "stop": list(operation.stop) or None,
+        "logprobs": operation.confidence or None,
     }
     if operation.tools:
         fields["tools"] = [
@@ -218,8 +221,19 @@ def parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> T
         upstream=answer.read_label(body.get("provider")),  # OpenRouter's name of its host
         tool_calls=calls,
         reasoning=reasoning,
+        confidence=_read_confidence(choice) if operation.confidence else None,
     )
     return complete_reply(answer, operation, reply)
+
+
+def _read_confidence(choice: Json) -> float | None:
+    """Read the probability of an answer, the product over its tokens; None if not reported."""
+    rows = list_objects(get_object(choice, "logprobs"), "content")
+    logs = [row.get("logprob") for row in rows]
+    numbers = [log for log in logs if isinstance(log, int | float)]
+    if not numbers or len(numbers) < len(logs) or not math.isfinite(sum(numbers)):
+        return None
+    return math.exp(min(0.0, sum(numbers)))
 
 
 def read_service_tier(label: str | None) -> str | None:

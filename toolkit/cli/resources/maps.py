@@ -48,6 +48,16 @@ def run(
     quiet: options.Quiet = False,
     tag: options.Tags = None,
     note: options.Note = None,
+    cascade: Annotated[
+        str | None,
+        Option(
+            help="A cheap and a dear model: tiers, providers or provider/model.",
+            autocompletion=lambda: ["economy,premium", "economy,standard", "standard,premium"],
+        ),
+    ] = None,
+    agreement: Annotated[
+        float, Option(help="With --cascade: least share of rows with the dear model's label.")
+    ] = 0.95,
     *,
     run_options: RunOptions,
 ) -> None:
@@ -69,6 +79,8 @@ def run(
         progress=not quiet,
         tags=tag or None,
         note=note,
+        cascade=None if cascade is None else _read_pair(cascade),
+        agreement=agreement,
         **parse_fields(fields or [], input_file),
     )
     both = frame.join(
@@ -87,6 +99,13 @@ def run(
         code = ErrorCode.__members__.get(first.partition(":")[0], ErrorCode.INVALID_REQUEST)
         message = f"{len(missing)} of {len(results)} rows have no result; the first: {first}"
         raise WorkError(code, message)
+
+
+def _read_pair(text: str) -> tuple[str, str]:
+    cheap, _, dear = text.partition(",")
+    if not (cheap and dear) or "," in dear:
+        raise BadParameter("--cascade names two models, such as economy,premium")
+    return cheap.strip(), dear.strip()
 
 
 def _find_suffix(path: Path) -> str:

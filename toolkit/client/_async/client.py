@@ -24,6 +24,7 @@ from toolkit.profiles.resolution import resolve_access
 if TYPE_CHECKING:
     import pandas as pd  # noqa: F401 - in a string
 
+    from toolkit.client._async.cascade import AsyncCascade
     from toolkit.client._async.conversation import AsyncConversation
     from toolkit.client._async.mapping import AsyncRowMapper
     from toolkit.client._async.resource import AsyncWorkResource
@@ -146,6 +147,11 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         from toolkit.client._async.mapping import AsyncRowMapper
 
         return AsyncRowMapper
+
+    def _load_cascade(self) -> "type[AsyncCascade]":
+        from toolkit.client._async.cascade import AsyncCascade
+
+        return AsyncCascade
 
     @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` compares many")
     async def compare(

@@ -6,6 +6,7 @@ from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._async.resources.maps import AsyncMaps
 from toolkit.client._replies import AsyncReply
 from toolkit.client._row_map import RowMap
+from toolkit.client._row_results import RowResult
 from toolkit.client._wire.messages import LONG_POLL_S
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.maps import MapRecord
@@ -21,14 +22,22 @@ class AsyncRowMapper(RowMap[AsyncReply["pd.DataFrame"]]):
     provider would be chosen now.
     """
 
-    _http: AsyncHttpClient
+    http: AsyncHttpClient
 
     async def run_all(self) -> "pd.DataFrame":
+        return self.build_frame(await self.run_rows())
+
+    async def run_rows(self) -> list[RowResult]:
+        """Run every row, and return their results in order.
+
+        Raises:
+            RequestError: as for `run_all`.
+        """
         if not self._pages:
-            return self._build_frame()
-        maps = AsyncMaps(self._http)
+            return []
+        maps = AsyncMaps(self.http)
         try:
-            self._map = (await maps.create(self._body)).record
+            self._map = (await maps.create({**self._body, "max_cost_usd": self.limit_usd})).record
             for page in self._pages:
                 self._note_numbers(await maps.add_rows(self._map.id, page))
             record = await self._follow(maps, self._map.id)
@@ -36,7 +45,20 @@ class AsyncRowMapper(RowMap[AsyncReply["pd.DataFrame"]]):
             self._explain_interrupt(error)
             raise
         self._leave_rest(record)
-        return self._build_frame()
+        return self._list_results()
+
+    async def pause(self) -> None:
+        """Let the map of an earlier equal call begin no more rows, and wait for those in progress.
+
+        It leaves no budget to the map, so that the other parts of a cascade can share it.
+        """
+        if self.key is None:
+            return
+        run = await AsyncMaps(self.http).create({**self._body, "max_cost_usd": 0.0})
+        if run.row_counts.total and not run.done:
+            await run.add_rows([])  # so that a process works on it
+            await run.wait(progress=False, check=False)
+        self._map = run.record
 
     async def _follow(self, maps: AsyncMaps, map_id: str) -> MapRecord:
         """Keep the results of rows as they end; return the map at the end of the last."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from toolkit.client._client_info import ClientInfo
     from toolkit.client._record_view import RouteView  # noqa: F401 - in a string
+    from toolkit.client._sync.cascade import Cascade
     from toolkit.client._sync.conversation import Conversation
     from toolkit.client._sync.mapping import RowMapper
     from toolkit.client._sync.resource import WorkResource
@@ -145,6 +146,11 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         from toolkit.client._sync.mapping import RowMapper
 
         return RowMapper
+
+    def _load_cascade(self) -> "type[Cascade]":
+        from toolkit.client._sync.cascade import Cascade
+
+        return Cascade
 
     @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` compares many")
     def compare(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.client._replies import Reply
 from toolkit.client._row_map import RowMap
+from toolkit.client._row_results import RowResult
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resources.maps import Maps
 from toolkit.client._wire.messages import LONG_POLL_S
@@ -22,14 +23,22 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
     provider would be chosen now.
     """
 
-    _http: HttpClient
+    http: HttpClient
 
     def run_all(self) -> "pd.DataFrame":
+        return self.build_frame(self.run_rows())
+
+    def run_rows(self) -> list[RowResult]:
+        """Run every row, and return their results in order.
+
+        Raises:
+            RequestError: as for `run_all`.
+        """
         if not self._pages:
-            return self._build_frame()
-        maps = Maps(self._http)
+            return []
+        maps = Maps(self.http)
         try:
-            self._map = (maps.create(self._body)).record
+            self._map = (maps.create({**self._body, "max_cost_usd": self.limit_usd})).record
             for page in self._pages:
                 self._note_numbers(maps.add_rows(self._map.id, page))
             record = self._follow(maps, self._map.id)
@@ -37,7 +46,20 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             self._explain_interrupt(error)
             raise
         self._leave_rest(record)
-        return self._build_frame()
+        return self._list_results()
+
+    def pause(self) -> None:
+        """Let the map of an earlier equal call begin no more rows, and wait for those in progress.
+
+        It leaves no budget to the map, so that the other parts of a cascade can share it.
+        """
+        if self.key is None:
+            return
+        run = Maps(self.http).create({**self._body, "max_cost_usd": 0.0})
+        if run.row_counts.total and not run.done:
+            run.add_rows([])  # so that a process works on it
+            run.wait(progress=False, check=False)
+        self._map = run.record
 
     def _follow(self, maps: Maps, map_id: str) -> MapRecord:
         """Keep the results of rows as they end; return the map at the end of the last."""

@@ -110,6 +110,14 @@ class RowProgress:
         ]
 
 
+def show_line(line: str) -> None:
+    """Show a line that ends the progress of several parts, at the place of progress."""
+    if find_place() in ("notebook", "batch"):
+        NotebookScreen().show(line, render_line(line))
+    else:
+        print(escape_line(line), file=sys.stderr, flush=True)
+
+
 def _list_reasons(counts: Counter[str]) -> str:
     """List reasons, the most frequent first, with counts if there are several reasons.
 

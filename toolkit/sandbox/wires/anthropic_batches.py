@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from toolkit.sandbox.batches import EXPIRY_S, Batch, BatchItem, WireBatches, format_lines
+from toolkit.sandbox.batches import EXPIRY_S, Batch, BatchedCall, WireBatches, format_lines
 from toolkit.sandbox.json_http import JsonObject, RequestBody, build_checked_routes, read_body
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.wires.anthropic import AnthropicRefusalError, check_headers, refuse_body
@@ -36,12 +36,12 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         if len(await request.body()) > MAX_BYTES:
             raise AnthropicRefusalError(413, f"The batch is larger than {MAX_BYTES} bytes.")
         body = await read_body(request, AnthropicBatchBody, refuse_body)
-        items: dict[str, BatchItem] = {}
+        items: dict[str, BatchedCall] = {}
         for place, each in enumerate(body.requests):
             if each.custom_id in items:
                 message = f"requests.{place}.custom_id: {each.custom_id!r} is a duplicate"
                 raise AnthropicRefusalError(400, message)
-            items[each.custom_id] = BatchItem(each.custom_id, MESSAGES_PATH, each.params)
+            items[each.custom_id] = BatchedCall(each.custom_id, MESSAGES_PATH, each.params)
         id = f"msgbatch_{batches.create_id()[:24]}"
         batch = batches.create(request, id, list(items.values()), {})
         return JSONResponse(_describe_batch(request, batch))
@@ -91,7 +91,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     )
 
 
-def _describe_result(batch: Batch, item: BatchItem) -> JsonObject:
+def _describe_result(batch: Batch, item: BatchedCall) -> JsonObject:
     if not item.status:
         return {"type": UNANSWERED[batch.state]}
     if item.status == 200:

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from toolkit.sandbox.batches import (
     Batch,
-    BatchItem,
+    BatchedCall,
     WireBatches,
     format_lines,
 )
@@ -176,9 +176,9 @@ def _split_uri(uri: str) -> str:
     return key
 
 
-def _read_records(files: dict[str, bytes], path: str) -> tuple[list[BatchItem], str]:
+def _read_records(files: dict[str, bytes], path: str) -> tuple[list[BatchedCall], str]:
     """Read the records of the files, and return them with the fault that lets the job fail."""
-    records: list[BatchItem] = []
+    records: list[BatchedCall] = []
     for name, data in files.items():
         if len(data) > MAX_FILE_BYTES:
             return [], f"The input file {name} is larger than {MAX_FILE_BYTES} bytes."
@@ -188,7 +188,7 @@ def _read_records(files: dict[str, bytes], path: str) -> tuple[list[BatchItem], 
             except ValidationError:
                 return [], f"Line {number} of the input file {name} is not a valid record."
             record_id = record.record_id or f"RECORD{len(records):05}"
-            records.append(BatchItem(record_id, path, record.model_input, name))
+            records.append(BatchedCall(record_id, path, record.model_input, name))
     if not MIN_RECORDS <= len(records) <= MAX_RECORDS:
         limits = f"the required minimum of {MIN_RECORDS} and the maximum of {MAX_RECORDS}"
         return [], f"The job has {len(records)} records, which is not between {limits}."
@@ -214,7 +214,7 @@ def _write_output(bucket: Bucket, job: Batch) -> None:
     job.outputs = [folder]
 
 
-def _describe_answer(item: BatchItem) -> JsonObject:
+def _describe_answer(item: BatchedCall) -> JsonObject:
     """Describe an answer; a job's records that have no answer are not in its output."""
     line = {"recordId": item.custom_id, "modelInput": item.body}
     if item.status == 200:

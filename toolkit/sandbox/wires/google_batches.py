@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from toolkit.sandbox.batches import Batch, BatchItem, WireBatches
+from toolkit.sandbox.batches import Batch, BatchedCall, WireBatches
 from toolkit.sandbox.json_http import (
     JsonObject,
     RefusalError,
@@ -74,7 +74,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
                 raise refuse(400, f"The model of requests[{number}] is not that of the batch.")
             key = str((each.metadata or {}).get("key", number))
             path = f"/v1beta/models/{model}:generateContent"
-            items.append(BatchItem(key, path, each.request))
+            items.append(BatchedCall(key, path, each.request))
         shown = {"model": f"models/{model}"}
         if body.display_name is not None:
             shown["displayName"] = body.display_name
@@ -108,7 +108,7 @@ def _refuse(status: int, message: str) -> RefusalError:
     return refuse(400 if status == 409 else status, message)  # the API reports no conflicts
 
 
-def _describe_answer(item: BatchItem, metadata: JsonObject | None) -> JsonObject:
+def _describe_answer(item: BatchedCall, metadata: JsonObject | None) -> JsonObject:
     note = {} if metadata is None else {"metadata": metadata}
     if item.status == 200:
         return {"response": item.answer, **note}

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from toolkit.sandbox.batches import Batch, BatchItem, StoredFile, WireBatches
+from toolkit.sandbox.batches import Batch, BatchedCall, StoredFile, WireBatches
 from toolkit.sandbox.json_http import JsonObject, RequestBody, build_checked_routes, read_body
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_paths import CompatibleVendor
@@ -75,7 +75,7 @@ def build_routes(state: SandboxState, vendor: CompatibleVendor) -> list[BaseRout
         errors += _check_lines(lines, body.model, models[body.endpoint])
         chosen = {} if body.model is None else {"model": body.model}
         items = [
-            BatchItem(line.custom_id or str(number), body.endpoint, {**line.body, **chosen})
+            BatchedCall(line.custom_id or str(number), body.endpoint, {**line.body, **chosen})
             for number, line in enumerate(lines)
         ]
         id = _make_id(batches.create_id())

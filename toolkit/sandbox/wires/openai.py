@@ -38,6 +38,7 @@ from toolkit.sandbox.text.chat import (
 )
 from toolkit.sandbox.text.vectors import embed_text, spell_vector
 from toolkit.sandbox.vendor_paths import SANDBOX_KEYS, CompatibleVendor
+from toolkit.sandbox.wires.openai_logprobs import build_logprobs
 from toolkit.sandbox.wires.openai_prompt_cache import LEADING_FIELDS, CacheUse, PromptCache
 
 VENDOR = CompatibleVendor("openai-api", SANDBOX_KEYS["OPENAI_API_KEY"], ())
@@ -330,7 +331,12 @@ async def _complete_chat(
         head["object"] = "chat.completion.chunk"
         events = stream_completion(head, reply, usage, calls=build_calls(reply, head["id"][9:]))
         return StreamingResponse(events, media_type="text/event-stream")
-    return JSONResponse(_build_completion(head, reply, body.n or 1, cache))
+    completion = _build_completion(head, reply, body.n or 1, cache)
+    if body.logprobs and not reply.calls:
+        logprobs = build_logprobs(reply.text, get_request_digest(request))
+        for choice in completion["choices"]:
+            choice["logprobs"] = logprobs
+    return JSONResponse(completion)
 
 
 async def _embed_texts(
@@ -449,6 +455,9 @@ def _check_newer_model(body: ChatRequest, model: str) -> None:
     if body.stop is not None:
         message = "Unsupported parameter: 'stop' is not supported with this model."
         raise refuse(400, message, "stop", "unsupported_parameter")
+    if body.logprobs and body.reasoning_effort != "none":
+        message = "Unsupported parameter: 'logprobs' is not supported with this model."
+        raise refuse(400, message, "logprobs", "unsupported_parameter")
     if body.top_p not in (None, 1):
         message = "Unsupported value: 'top_p' supports only the default (1) with this model."
         raise refuse(400, message, "top_p", "unsupported_value")

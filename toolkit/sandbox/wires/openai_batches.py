@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 from toolkit.sandbox.batches import (
     EXPIRY_S,
     Batch,
-    BatchItem,
+    BatchedCall,
     StoredFile,
     WireBatches,
     format_lines,
@@ -88,7 +88,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
             raise openai.refuse(400, message, "input_file_id", "invalid_value")
         lines, errors = read_lines(file.data, BatchLine)
         errors += _check_lines(lines, body.endpoint)
-        items = [BatchItem(line.custom_id, line.url, line.body) for line in lines]
+        items = [BatchedCall(line.custom_id, line.url, line.body) for line in lines]
         details = body.model_dump() | {"model": lines[0].body.get("model") if lines else None}
         id = f"batch_{batches.create_id()[:32]}"
         return JSONResponse(describe(request, batches.create(request, id, items, details, errors)))
@@ -233,7 +233,7 @@ def write_outputs(batches: WireBatches, batch: Batch, make_id: MakeId) -> Sequen
     return batch.outputs or (None, None)
 
 
-def _describe_answer(batch: Batch, item: BatchItem, number: int) -> JsonObject:
+def _describe_answer(batch: Batch, item: BatchedCall, number: int) -> JsonObject:
     response, error = None, None
     if item.status:
         response = {
