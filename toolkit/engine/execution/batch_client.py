@@ -112,12 +112,13 @@ class BatchClient:
         )
 
     async def fetch_results(
-        self, batch: OpenBatch, items: Sequence[BatchItem] | None
+        self, batch: OpenBatch, items: list[BatchItem] | None
     ) -> dict[str, BatchResult]:
         """Wait until a batch has ended, and return its results by the ids of their items.
 
         Args:
-            items: the requests to submit; None if an earlier process may have submitted them.
+            items: the requests to submit, which are dropped from the list once they are; None if
+                an earlier process may have submitted them.
 
         Raises:
             ProviderError: the failure of the whole batch.
@@ -125,6 +126,7 @@ class BatchClient:
         """
         if items is not None:
             await self._submit(batch, items)
+            items.clear()  # the batch may take a day
         elif batch.vendor_id is None:
             await self._find(batch)
         results = await self._read(batch, await self._wait_for_end(batch, str(batch.vendor_id)))

@@ -251,7 +251,7 @@ class BatchMapRunner(MapRunner):
         ]
         self._follow(await self._client.load({**values, "vendor_id": None}), items)
 
-    def _follow(self, batch: OpenBatch, items: Sequence[BatchItem] | None = None) -> None:
+    def _follow(self, batch: OpenBatch, items: list[BatchItem] | None = None) -> None:
         """Begin to see a batch through to its end, in the background.
 
         Args:
@@ -260,7 +260,7 @@ class BatchMapRunner(MapRunner):
         self._batches[batch.id] = batch
         self._workers.add(asyncio.create_task(self._see_through(batch, items)))
 
-    async def _see_through(self, batch: OpenBatch, items: Sequence[BatchItem] | None) -> None:
+    async def _see_through(self, batch: OpenBatch, items: list[BatchItem] | None) -> None:
         results: dict[str, BatchResult] = {}
         failure: ProviderError | BatchLostError | None = None
         try:
