@@ -23,6 +23,8 @@ NAMES = (
     "gateway",
     "embedded",
     "map",
+    "batches",
+    "peer_tables",
     "cascade",
     "streaming",
     "dag_overhead",

@@ -19,13 +19,14 @@ START_S = 30.0
 
 
 @contextmanager
-def serve_cloud() -> Iterator[str]:
+def serve_cloud(latency_ms: float = 0.0) -> Iterator[str]:
     """Serve the simulated vendors on loopback until the block ends, and yield their address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "toolkit.sandbox", "--port", str(port)]
+    command += ["--latency-ms", str(latency_ms)]
     cloud = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + START_S

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 
 import httpx
 
-from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.contract.maps import MapRecord, MapStatus
+from toolkit.contract.maps import MapRecord
 from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.batch_client import BatchClient, BatchLostError, OpenBatch
@@ -385,7 +385,3 @@ class BatchMapRunner(MapRunner):
                     await self._executor.cancel(job_run)
             await self._close(batch)
         await super()._cancel_interrupted()
-
-    async def _finish(self, status: MapStatus, error: ErrorInfo | None) -> None:
-        self.record.status_detail = None
-        await super()._finish(status, error)

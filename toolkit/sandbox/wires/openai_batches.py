@@ -138,8 +138,6 @@ def list_file_routes(
         if file is None or form.fields.get("purpose") != "batch":
             message = "A file and the purpose 'batch' are required."
             raise openai.refuse(400, message, "file" if file is None else "purpose")
-        if not file.filename.endswith(".jsonl"):
-            raise openai.refuse(400, "Invalid file format for Batch API. Must be .jsonl")
         if len(file.data) > MAX_BYTES:
             raise openai.refuse(413, f"The file is larger than {MAX_BYTES} bytes.")
         id = make_id(batches.create_id())
