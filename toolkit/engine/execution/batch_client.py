@@ -31,7 +31,6 @@ from toolkit.plugins import (
     BatchWire,
     Flow,
     ProviderError,
-    Vendor,
 )
 from toolkit.plugins.key_redaction import redact_message
 from toolkit.store import Lease, LeaseLost, Row, StoreUnavailableError, UpdateRow
@@ -232,7 +231,8 @@ class BatchClient:
         self, batch: OpenBatch, make_flow: "Callable[..., Flow[T]]", *arguments: object
     ) -> T:
         """Drive a flow of a vendor's batch API, with the secret of the batch's connection."""
-        core, vendor = self._core, self._find_vendor(batch)
+        core = self._core
+        vendor = core.registry.vendors[batch.connection.provider]
         try:
             access = await core.resolve_access(vendor, batch.connection, batch.model)
         except (StoreUnavailableError, ProviderError, LeaseLost):
@@ -258,14 +258,16 @@ class BatchClient:
             ask_store, self._core, self._core.store.leases.check, self._lease
         )
 
-    def _find_vendor(self, batch: OpenBatch) -> Vendor:
-        return self._core.registry.vendors[batch.connection.provider]
-
     def _find_wire(self, batch: OpenBatch) -> BatchWire:
-        wire = self._find_vendor(batch).batch
-        if wire is None:
-            raise TypeError(f"{batch.connection.provider} has no batch API")
-        return wire
+        return find_wire(self._core, batch.connection.provider)
+
+
+def find_wire(core: EngineContext, vendor_id: str) -> BatchWire:
+    """Find the batch API of a vendor whose models have the ability `batches`."""
+    wire = core.registry.vendors[vendor_id].batch
+    if wire is None:
+        raise TypeError(f"{vendor_id} has no batch API")
+    return wire
 
 
 def _may_have_arrived(error: ProviderError) -> bool:

@@ -23,7 +23,12 @@ from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.maps import MapRecord
 from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.batch_client import BatchClient, BatchLostError, OpenBatch
+from toolkit.engine.execution.batch_client import (
+    BatchClient,
+    BatchLostError,
+    OpenBatch,
+    find_wire,
+)
 from toolkit.engine.execution.batch_place import BatchPlace, RequestParked
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
@@ -121,7 +126,8 @@ class BatchMapRunner(MapRunner):
         if self._core.is_draining:
             await self._stop_workers()
             return 0
-        return begun
+        # A batch that ended while rows were put into others may have queued its rows again.
+        return begun or int(self._idle.is_set())
 
     async def _draft_rows(self) -> int:
         """Put all queued rows into batches; return the number of rows that were begun."""
@@ -140,7 +146,7 @@ class BatchMapRunner(MapRunner):
             group = groups.setdefault(key, DraftGroup([]))
             group.drafts.append(draft)
             group.byte_count += len(draft.body)
-            if group.is_full(self._find_wire(draft.job_run.job)):
+            if group.is_full(find_wire(self._core, draft.job_run.job.provider or "")):
                 await self._submit(groups.pop(key).drafts)
         for group in groups.values():
             await self._submit(group.drafts)
@@ -201,12 +207,6 @@ class BatchMapRunner(MapRunner):
         left = None if self._budget.limit is None else self._find_left(self._budget.limit)
         job_run.budgets = (Budget(left), *job_run.budgets[1:])
         return job_run
-
-    def _find_wire(self, job: JobRecord) -> BatchWire:
-        wire = self._core.registry.vendors[job.provider or ""].batch
-        if wire is None:
-            raise TypeError(f"{job.provider} has no batch API")
-        return wire
 
     async def _submit(self, drafts: Sequence[Draft]) -> None:
         """Commit a batch with the jobs in it, and begin to submit it."""
