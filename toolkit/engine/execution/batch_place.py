@@ -7,10 +7,11 @@ import httpx
 
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode
+from toolkit.contract.short_tracebacks import PicklableError
 from toolkit.plugins import BatchResult, ProviderError
 
 
-class RequestParked(Exception):  # noqa: N818 - not an error: the request waits for a batch
+class RequestParked(PicklableError, Exception):  # noqa: N818 - not an error: the request waits for a batch
     """Raised when a job needs an answer that only a batch can give; the job goes on after it.
 
     Attributes:
