@@ -121,6 +121,8 @@ def test_a_refused_field_is_left_out_of_the_second_batch(client: Client, faults:
     frame = label(client, "openai/gpt-6-luna", temperature=0.2)
     assert list(frame["status"]) == ["completed"] * len(TOPICS)
     assert len(list_batches(faults)) == 2
+    record = client.maps.get(frame.attrs["map"])
+    assert record.cost_incurred_usd == pytest.approx(frame["cost_usd"].sum(), abs=1e-12)
 
 
 def test_rejected_items_fail_without_a_cost(client: Client, faults: Faults) -> None:

@@ -94,8 +94,9 @@ class AttemptLoop:
                 " leave `when` out.",
             )
         vendor = self._core.registry.vendors[candidate.provider]
-        tries = sum(attempt.status != "interrupted" for attempt in attempts)
-        may_repeat = tries <= self._core.settings.retries
+        # Neither lost batches nor refused forms of the request are failures.
+        failures = sum(earlier.error is not None for earlier in attempts)
+        may_repeat = failures < self._core.settings.retries
         try:
             with (
                 self._core.observer.watch_call(job_run, attempt, vendor),
@@ -105,12 +106,6 @@ class AttemptLoop:
                 self._record_reply(job_run, attempt, choice, bill, reply, 0.0)
                 await check_answer(self._core, job_run, candidate.model)
                 return reply
-        except RequestParked:
-            if may_repeat:
-                raise
-            raise ProviderError(
-                ErrorCode.PROVIDER_REJECTED, "The vendor refused each form of the request."
-            ) from None
         except ProviderError as error:
             if error.retryable and may_repeat:
                 raise RequestParked from error
@@ -219,6 +214,12 @@ class AttemptLoop:
             actual = bill.amount if is_billed else ZERO_USD
             is_known = is_priced or not is_billed
             self._settle_attempt(job_run, attempt, bill, actual, is_known=is_known)
+            raise
+        except RequestParked:
+            # The vendor refused a form of the request, and another goes into a batch.
+            attempt.status = "failed"
+            actual = bill.amount if bill.may_be_billed else ZERO_USD
+            self._settle_attempt(job_run, attempt, bill, actual, is_known=is_priced)
             raise
         except WorkError as error:
             if attempt.status == "running":  # otherwise only its answer was refused afterwards

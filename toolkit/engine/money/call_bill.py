@@ -22,6 +22,9 @@ class CallBill:
     Args:
         reservation: reservation for the first request.
         reserve: function that reserves the same amount again.
+
+    Attributes:
+        may_be_billed: whether the vendor may bill the last request.
     """
 
     def __init__(
@@ -29,7 +32,7 @@ class CallBill:
     ) -> None:
         self._reservations = [reservation]
         self._reserve = reserve
-        self._may_be_billed = False
+        self.may_be_billed = False
         self._failed_in_stream = False
 
     @property
@@ -45,7 +48,7 @@ class CallBill:
         """
         if not is_billable(request):
             return
-        if self._may_be_billed and REPLACEMENT_EXTENSION not in request.extensions:
+        if self.may_be_billed and REPLACEMENT_EXTENSION not in request.extensions:
             # It counts as spent: if it stayed reserved, this call would wait for itself.
             self._reservations[-1].settle(self.amount)
             try:
@@ -56,7 +59,7 @@ class CallBill:
                     "The call must be repeated, and the rest of the budget does not cover it: raise"
                     " max_cost_usd.",
                 ) from None
-        self._may_be_billed = False
+        self.may_be_billed = False
 
     def note_outcome(self, request: httpx.Request, outcome: httpx.Response | Exception) -> None:
         """Note the outcome of a request: only a refused request is certainly not billed."""
@@ -65,9 +68,9 @@ class CallBill:
         if isinstance(outcome, httpx.Response):
             self._failed_in_stream = FAILED_IN_STREAM in outcome.extensions
             refused = 400 <= outcome.status_code < 500 and not self._failed_in_stream
-            self._may_be_billed = not refused
+            self.may_be_billed = not refused
         else:
-            self._may_be_billed = isinstance(outcome, OutcomeUnknownError)
+            self.may_be_billed = isinstance(outcome, OutcomeUnknownError)
 
     def counts_as_spent(self, error: ProviderError) -> bool:
         """Check whether a failed call counts as spent, because the vendor may have executed it."""
