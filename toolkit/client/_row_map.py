@@ -2,9 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from pydantic import BaseModel
+
 from toolkit.client._client_state import ClientState
+from toolkit.client._definition_views import ArtifactView
 from toolkit.client._map_view import read_result, show_result
 from toolkit.client._options import collect_options
 from toolkit.client._output_model import add_output_schema
@@ -12,23 +16,21 @@ from toolkit.client._row_results import (
     NOT_BEGUN,
     STOPPED,
     RowResult,
-    build_frame,
     make_map_key,
-    read_rows,
     split_pages,
-    to_cell,
 )
+from toolkit.client._row_tables import RowTable, build_frame, read_rows
 from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import drop_none, make_annotation
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.maps import MapRecord, MapRow, MapRowNumbers
-from toolkit.contract.row_templates import check_columns, list_columns
+from toolkit.contract.row_templates import check_columns, list_columns, to_cell
 from toolkit.contract.run_options import RunOptions
 from toolkit.display.progress.row_progress import RowProgress
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pydantic import BaseModel
 
 D = TypeVar("D")  # a DataFrame; in the async client, a coroutine that returns one
 
@@ -52,7 +54,7 @@ class RowMap(ABC, Generic[D]):
         rows: object,
         fields: Mapping[str, object],
         options: RunOptions | None,
-        output_model: "type[BaseModel] | None",
+        output_model: type[BaseModel] | None,
         max_cost_usd: float | None,
         concurrency: int,
         on_error: Literal["stop", "continue"] | int,
@@ -68,18 +70,19 @@ class RowMap(ABC, Generic[D]):
                 ErrorCode.INVALID_REQUEST,
                 f'on_error is "stop", "continue" or a number of rows, not {on_error!r}.',
             )
-        records, columns, self._index = read_rows(rows)
+        self._source = _find_source(rows)
+        table = RowTable([], []) if self._source is not None else read_rows(rows)
         templates = add_output_schema(fields, output_model)
         needed = list_columns(templates)
-        if records or columns:
-            check_columns(needed, columns)
+        if table.rows or table.columns:
+            check_columns(needed, table.columns)
         run_options = drop_none(**collect_options(options or {}, cache=True))
         if sealed:
             run_options["sealed"] = True
         self._http = http
         self._model = output_model
         self._pages = list(
-            split_pages([{name: to_cell(row.get(name)) for name in needed} for row in records])
+            split_pages([{name: to_cell(row.get(name)) for name in needed} for row in table.rows])
         )
         self._body = {
             "capability": name,
@@ -92,12 +95,13 @@ class RowMap(ABC, Generic[D]):
             "key": make_map_key(name, templates, run_options) if run_options.get("cache") else None,
             **make_annotation(tags, note),
         }
-        self._row_count = len(records)
-        self._progress = RowProgress(len(records), max_cost_usd, is_shown=progress)
+        self._index, self._library = table.index, table.library
+        self._row_count = len(table.rows)
+        self._progress = RowProgress(len(table.rows), max_cost_usd, is_shown=progress)
         self._map: MapRecord | None = None
         self._numbers: list[int] = []  # the number of each row in the map; equal rows share one
         self._positions: dict[int, list[int]] = {}
-        self._last_end = 0  # number of the last end before this call
+        self._last_end: int | None = None  # number of the last end before this call
         self._results: dict[int, RowResult] = {}
         self._spent_usd = 0.0
 
@@ -120,9 +124,14 @@ class RowMap(ABC, Generic[D]):
             f' same arguments to wait for it; client.maps.get("{map_id}").cancel() stops it.',
         )
 
+    def _clear_numbers(self) -> None:
+        """Forget the numbers of rows, before all rows are added, also a second time."""
+        self._numbers.clear()
+        self._positions.clear()
+
     def _note_numbers(self, answer: MapRowNumbers) -> None:
         """Note the numbers that a page of rows has in the map."""
-        if not self._numbers:
+        if self._last_end is None:
             self._last_end = answer.last_end
         for number in answer.numbers:
             self._positions.setdefault(number, []).append(len(self._numbers))
@@ -141,7 +150,7 @@ class RowMap(ABC, Generic[D]):
             if row.status == "skipped":
                 result.status = NOT_BEGUN
             result.cost_usd = row.cost_usd if is_first else 0.0
-            result.cached = row.cached or row.n <= self._last_end or not is_first
+            result.cached = row.cached or row.n <= (self._last_end or 0) or not is_first
             self._end(position, result)
 
     def _leave_rest(self, record: MapRecord) -> None:
@@ -161,7 +170,17 @@ class RowMap(ABC, Generic[D]):
         show_result(self._progress, result, self._spent_usd)
 
     def _build_frame(self) -> "pd.DataFrame":
+        """Build the table of the results, which may be of another library than pandas."""
         results = [self._results[position] for position in range(self._row_count)]
-        frame = build_frame(results, self._index, self._model)
-        frame.attrs["map"] = "" if self._map is None else self._map.id
+        frame: pd.DataFrame = build_frame(results, self._index, self._model, self._library)
+        if self._library == "pandas":
+            frame.attrs["map"] = "" if self._map is None else self._map.id
         return frame
+
+
+def _find_source(rows: object) -> Path | str | None:
+    """Return the path of a file or the id of an artifact that has the rows; None for rows."""
+    if isinstance(rows, ArtifactView):
+        return str(rows.id)
+    is_source = isinstance(rows, Path) or (isinstance(rows, str) and is_id(rows, Prefix.ARTIFACT))
+    return rows if is_source else None  # type: ignore[return-value]

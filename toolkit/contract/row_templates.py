@@ -1,5 +1,6 @@
 """Templates over the columns of a row, such as `Classify: {text}`."""
 
+import math
 from collections.abc import Collection, Mapping
 from string import Formatter
 
@@ -82,3 +83,20 @@ def find_empty(row: Mapping[str, object]) -> str:
     'text'
     """
     return next((name for name, value in row.items() if value is None), "")
+
+
+def to_cell(value: object) -> object:
+    """Convert the value of a cell to a value of JSON; an empty cell becomes None.
+
+    >>> to_cell(float("nan")), to_cell(2), to_cell(date(2026, 11, 30))
+    (None, 2, '2026-11-30')
+    """
+    if value is None or value != value:  # which is true of NaN
+        return None
+    if isinstance(value, float) and math.isinf(value):
+        return str(value)
+    if isinstance(value, str | bool | int | float):
+        return value.item() if hasattr(value, "item") else value
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        return to_cell(value.item())
+    return str(value)

@@ -1,8 +1,10 @@
 """`client.map`: a job for every row of a table, under one budget."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._async.resources.artifacts import AsyncArtifacts
 from toolkit.client._async.resources.maps import AsyncMaps
 from toolkit.client._replies import AsyncReply
 from toolkit.client._row_map import RowMap
@@ -24,19 +26,29 @@ class AsyncRowMapper(RowMap[AsyncReply["pd.DataFrame"]]):
     _http: AsyncHttpClient
 
     async def run_all(self) -> "pd.DataFrame":
-        if not self._pages:
+        if not self._pages and self._source is None:
             return self._build_frame()
         maps = AsyncMaps(self._http)
         try:
+            if isinstance(self._source, Path):
+                self._source = (await AsyncArtifacts(self._http).upload(self._source)).id
             self._map = (await maps.create(self._body)).record
-            for page in self._pages:
-                self._note_numbers(await maps.add_rows(self._map.id, page))
+            await self._add_rows(maps, self._map.id)
             record = await self._follow(maps, self._map.id)
         except KeyboardInterrupt as error:
             self._explain_interrupt(error)
             raise
         self._leave_rest(record)
         return self._build_frame()
+
+    async def _add_rows(self, maps: AsyncMaps, map_id: str) -> None:
+        """Add all rows to the map, and note their numbers there."""
+        self._clear_numbers()
+        if self._source is not None:
+            self._note_numbers(await maps.add_rows(map_id, artifact=str(self._source)))
+            self._row_count = self._progress.total = len(self._numbers)
+        for page in self._pages:
+            self._note_numbers(await maps.add_rows(map_id, page))
 
     async def _follow(self, maps: AsyncMaps, map_id: str) -> MapRecord:
         """Keep the results of rows as they end; return the map at the end of the last."""
@@ -52,5 +64,4 @@ class AsyncRowMapper(RowMap[AsyncReply["pd.DataFrame"]]):
             if self._is_complete or record.status in FINAL_STATUSES:
                 return record
             if record.status == "queued":  # a process ended the map before it could see these rows
-                for rows in self._pages:
-                    await maps.add_rows(map_id, rows)
+                await self._add_rows(maps, map_id)

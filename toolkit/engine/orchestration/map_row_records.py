@@ -1,0 +1,123 @@
+"""The rows of maps as the store has them: ids and numbers, counts, and results."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from pydantic_core import from_json
+
+from toolkit.contract.base import ErrorInfo, JsonObject, to_canonical_json
+from toolkit.contract.maps import MapRecord, MapRow, RowCounts
+from toolkit.contract.money import to_wire_usd
+from toolkit.contract.row_templates import check_columns, list_columns
+from toolkit.engine.money.amounts import from_nano_usd
+from toolkit.store import Change, InsertRow, Row, UpdateRow
+
+_JOB_MEMBERS = ("output", "cost_usd", "latency_ms", "provider", "model", "cached")
+_RETRIED = frozenset({"failed", "cancelled"})
+
+
+def count_rows(record: MapRecord, rows: Sequence[Row]) -> MapRecord:
+    """Return a map with its rows' states and costs, from their counts by status and reason."""
+    counts = RowCounts()
+    reasons: dict[str, int] = {}
+    nano = completed_nano = 0
+    for row in rows:
+        number, status = int(row["n"]), str(row["status"])
+        counts.total += number
+        setattr(counts, status, getattr(counts, status) + number)
+        nano += int(row["nano"])
+        completed_nano += int(row["nano"]) if status == "completed" else 0
+        if row["reason"] is not None:
+            reasons[row["reason"]] = reasons.get(row["reason"], 0) + number
+    expected = None
+    if counts.completed:
+        rest = counts.queued + counts.running
+        mean = from_nano_usd(completed_nano) / counts.completed
+        expected = to_wire_usd(from_nano_usd(nano) + mean * rest)
+    update: dict[str, object] = {
+        "row_counts": counts,
+        "reasons": reasons,
+        "cost_incurred_usd": to_wire_usd(from_nano_usd(nano)),
+        "estimated_cost_usd": expected,
+    }
+    if record.status == "completed" and counts.queued:
+        update["status"] = "queued"  # rows were added, and are about to begin
+    return record.model_copy(update=update)
+
+
+def select_columns(record: MapRecord, rows: Sequence[JsonObject]) -> list[JsonObject]:
+    """Select the columns that a map's templates name.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a row that lacks one.
+    """
+    columns = list_columns(record.input)
+    for row in rows:
+        check_columns(columns, row.keys())
+    return [{name: row[name] for name in columns} for row in rows]
+
+
+def name_rows(map_id: str, rows: Sequence[JsonObject]) -> list[tuple[str, str]]:
+    """Return the id and the JSON of each row; equal rows have the same id."""
+    docs = [to_canonical_json(row) for row in rows]
+    digests = [hashlib.sha256(doc.encode()).digest()[:16] for doc in docs]
+    texts = [base64.urlsafe_b64encode(digest).decode().rstrip("=") for digest in digests]
+    return [(f"{map_id}/{text}", doc) for text, doc in zip(texts, docs, strict=True)]
+
+
+def plan_rows(
+    account_id: str,
+    map_id: str,
+    named: Sequence[tuple[str, str]],
+    known: Mapping[str, Row],
+    size: int,
+) -> tuple[list[Change], list[int]]:
+    """Return the changes that add rows and queue failed rows again, and the rows' numbers.
+
+    Args:
+        named: the id and the JSON of each row.
+        known: the rows that the map has already, by id.
+        size: the number of its rows.
+    """
+    numbers = {row_id: int(row["n"]) for row_id, row in known.items()}
+    changes: list[Change] = []
+    for row_id, doc in named:
+        if row_id not in numbers:
+            numbers[row_id] = size + len(numbers) - len(known)
+            values: dict[str, object] = {
+                "id": row_id,
+                "account_id": account_id,
+                "map_id": map_id,
+                "n": numbers[row_id],
+                "doc": doc,
+                "status": "queued",
+            }
+            changes.append(InsertRow("map_rows", values))
+    changes += [
+        # It keeps the number of its end until the next, so that no number is given twice.
+        UpdateRow("map_rows", row_id, {"status": "queued", "reason": None})
+        for row_id, row in known.items()
+        if row["status"] in _RETRIED
+    ]
+    return changes, [numbers[row_id] for row_id, _ in named]
+
+
+def read_row(row: Row) -> MapRow:
+    """Read a row that has ended, with the result of its job."""
+    members: dict[str, object] = {
+        "row": row["n"],
+        "n": row["ended"],
+        "status": row["status"],
+        "job_id": row["job_id"],
+        "cost_incurred_usd": to_wire_usd(from_nano_usd(int(row["nano"]))),
+    }
+    if row["doc"] is not None:
+        job = from_json(row["doc"])
+        members |= {name: job[name] for name in _JOB_MEMBERS if name in job}
+        if job.get("error") is not None:
+            members["error"] = ErrorInfo(**job["error"])
+    elif row["reason"] is not None:
+        members["error"] = ErrorInfo(code=row["reason"], message=row["error"] or row["reason"])
+    # The members are those of a stored job, so they need no check: a map may have many rows.
+    return MapRow.model_construct(**members)  # type: ignore[arg-type]
