@@ -5,13 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pydantic_core import to_json
+
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.maps import MAX_PAGE_ROWS
 
 NOT_BEGUN: Final = "not begun"  # the status of a row without a job
 EMPTY_CELL: Final = "empty cell"
 STOPPED: Final = "stopped"  # the reason of a row that the end of its map left out
-MAX_PAGE_CHARACTERS: Final = 400_000
+MAX_PAGE_BYTES: Final = 400_000
 
 
 def make_map_key(name: str, fields: Mapping[str, object], options: Mapping[str, object]) -> str:
@@ -36,8 +38,8 @@ def split_pages(rows: Sequence[Mapping[str, object]]) -> Iterator[list[Mapping[s
     page: list[Mapping[str, object]] = []
     size = 0
     for row in rows:
-        row_size = len(to_canonical_json(dict(row)))
-        if page and (len(page) == MAX_PAGE_ROWS or size + row_size > MAX_PAGE_CHARACTERS):
+        row_size = len(to_json(row))
+        if page and (len(page) == MAX_PAGE_ROWS or size + row_size > MAX_PAGE_BYTES):
             yield page
             page, size = [], 0
         page.append(row)

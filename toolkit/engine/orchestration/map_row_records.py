@@ -13,7 +13,7 @@ from toolkit.contract.row_templates import check_columns, list_columns
 from toolkit.engine.money.amounts import from_nano_usd
 from toolkit.store import Change, InsertRow, Row, UpdateRow
 
-_JOB_MEMBERS = ("output", "cost_usd", "latency_ms", "provider", "model", "cached")
+_JOB_MEMBERS = ("output", "cost_usd", "latency_ms", "provider", "model", "cached", "error")
 _RETRIED = frozenset({"failed", "cancelled"})
 
 
@@ -113,11 +113,8 @@ def read_row(row: Row) -> MapRow:
         "cost_incurred_usd": to_wire_usd(from_nano_usd(int(row["nano"]))),
     }
     if row["doc"] is not None:
-        job = from_json(row["doc"])
+        job: JsonObject = from_json(row["doc"])
         members |= {name: job[name] for name in _JOB_MEMBERS if name in job}
-        if job.get("error") is not None:
-            members["error"] = ErrorInfo(**job["error"])
     elif row["reason"] is not None:
         members["error"] = ErrorInfo(code=row["reason"], message=row["error"] or row["reason"])
-    # The members are those of a stored job, so they need no check: a map may have many rows.
-    return MapRow.model_construct(**members)  # type: ignore[arg-type]
+    return MapRow.model_validate(members)

@@ -250,7 +250,8 @@ class Maps(RecordReader[MapRecord]):
                     PatchDocument("maps", record.id, queued),
                 ]
             try:
-                await self._core.store.write(changes)
+                if changes:
+                    await self._core.store.write(changes)
             except Conflict:  # another request has added rows meanwhile
                 continue
             return numbers, has_work
