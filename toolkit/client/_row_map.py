@@ -22,10 +22,11 @@ from toolkit.client._row_results import (
 from toolkit.client._row_tables import RowTable, build_frame, read_rows
 from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import drop_none, make_annotation
+from toolkit.contract.collector_pause import pause_collector
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
-from toolkit.contract.maps import MapRecord, MapRow, MapRowNumbers
-from toolkit.contract.row_templates import check_columns, list_columns, to_cell
+from toolkit.contract.maps import MapRecord, MapRow, MapRowNumbers, MapRowPage
+from toolkit.contract.row_templates import check_columns, digest_row, list_columns, to_cell
 from toolkit.contract.run_options import RunOptions
 from toolkit.display.progress.row_progress import RowProgress
 
@@ -81,9 +82,7 @@ class RowMap(ABC, Generic[D]):
             run_options["sealed"] = True
         self._http = http
         self._model = output_model
-        self._pages = list(
-            split_pages([{name: to_cell(row.get(name)) for name in needed} for row in table.rows])
-        )
+        self._rows = [{name: to_cell(row.get(name)) for name in needed} for row in table.rows]
         self._body = {
             "capability": name,
             "input": dict(templates),
@@ -99,9 +98,11 @@ class RowMap(ABC, Generic[D]):
         self._row_count = len(table.rows)
         self._progress = RowProgress(len(table.rows), max_cost_usd, is_shown=progress)
         self._map: MapRecord | None = None
-        self._numbers: list[int] = []  # the number of each row in the map; equal rows share one
-        self._positions: dict[int, list[int]] = {}
-        self._last_end: int | None = None  # number of the last end before this call
+        # The positions of equal rows of this call, by their digest, or of a file by their number.
+        self._positions: dict[str | int, list[int]] = {}
+        for position, row in enumerate(self._rows):
+            self._positions.setdefault(digest_row(row), []).append(position)
+        self._last_end = 0  # number of the last end before this call
         self._results: dict[int, RowResult] = {}
         self._spent_usd = 0.0
 
@@ -124,33 +125,52 @@ class RowMap(ABC, Generic[D]):
             f' same arguments to wait for it; client.maps.get("{map_id}").cancel() stops it.',
         )
 
-    def _clear_numbers(self) -> None:
-        """Forget the numbers of rows, before all rows are added, also a second time."""
-        self._numbers.clear()
-        self._positions.clear()
-
     def _note_numbers(self, answer: MapRowNumbers) -> None:
-        """Note the numbers that a page of rows has in the map."""
-        if self._last_end is None:
+        """Note the numbers that the rows of a file have in the map."""
+        if not self._positions:
             self._last_end = answer.last_end
-        for number in answer.numbers:
-            self._positions.setdefault(number, []).append(len(self._numbers))
-            self._numbers.append(number)
+        self._positions.clear()
+        for position, number in enumerate(answer.numbers):
+            self._positions.setdefault(number, []).append(position)
+        self._row_count = self._progress.total = len(answer.numbers)
+
+    def _split_rest(self) -> list[list[Mapping[str, object]]]:
+        """Split the rows without a result into pages; of equal rows, the first."""
+        if self._source is not None:
+            return []
+        firsts = sorted(positions[0] for positions in self._positions.values())
+        return list(split_pages([self._rows[n] for n in firsts if n not in self._results]))
 
     @property
     def _is_complete(self) -> bool:
         return len(self._results) == self._row_count
 
+    def _keep_page(self, page: MapRowPage, *, are_known: bool = False) -> int:
+        """Keep the results of rows of the map; return the number of the last end, or 0.
+
+        Args:
+            are_known: whether the rows ended before this call, which runs those that failed again.
+        """
+        if are_known and page.rows:
+            self._last_end = page.rows[-1].n
+        with pause_collector():
+            for row in page.rows:
+                is_retried = row.status in ("failed", "cancelled") and row.digest in self._positions
+                if not (are_known and is_retried):
+                    self._keep(row)
+        return page.rows[-1].n if page.rows else 0
+
     def _keep(self, row: MapRow) -> None:
         """Keep the result of a row of the map for the rows of this call that are equal to it."""
         self._spent_usd += row.cost_incurred_usd
-        for position in self._positions.get(row.row, ()):
-            is_first = position == self._positions[row.row][0]
+        positions = self._positions.get(row.digest if self._source is None else row.row, [])
+        for position in positions:
+            is_first = position == positions[0]
             result = read_result(row, self._model)
             if row.status == "skipped":
                 result.status = NOT_BEGUN
             result.cost_usd = row.cost_usd if is_first else 0.0
-            result.cached = row.cached or row.n <= (self._last_end or 0) or not is_first
+            result.cached = row.cached or row.n <= self._last_end or not is_first
             self._end(position, result)
 
     def _leave_rest(self, record: MapRecord) -> None:

@@ -153,6 +153,7 @@ class MapRow(Record):
     Attributes:
         row: number of the row, from 0, in the order in which rows were added.
         n: number of its end, from 1, in the order in which rows ended.
+        digest: the first 16 bytes of the SHA-256 of its columns as canonical JSON, in base64url.
         cost_usd: cost of its result in US dollars; null if a call's price is unknown.
         cost_incurred_usd: total paid in US dollars, with failed attempts and earlier tries.
         cached: whether the result is that of an earlier, equal job.
@@ -160,6 +161,7 @@ class MapRow(Record):
 
     row: int
     n: int
+    digest: str
     status: RowStatus
     job_id: str | None = None
     output: JsonObject | None = None

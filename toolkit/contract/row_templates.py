@@ -1,10 +1,12 @@
 """Templates over the columns of a row, such as `Classify: {text}`."""
 
+import base64
+import hashlib
 import math
 from collections.abc import Collection, Mapping
 from string import Formatter
 
-from toolkit.contract.base import JsonObject
+from toolkit.contract.base import JsonObject, to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.suggestions import explain_unknown
 
@@ -100,3 +102,13 @@ def to_cell(value: object) -> object:
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         return to_cell(value.item())
     return str(value)
+
+
+def digest_row(row: Mapping[str, object]) -> str:
+    """Compute the digest of a row: equal rows have the same, also in other processes.
+
+    >>> digest_row({"text": "tea"})
+    'hOSwqyIwvXkrnS707Db3Og'
+    """
+    digest = hashlib.sha256(to_canonical_json(row).encode()).digest()[:16]
+    return base64.urlsafe_b64encode(digest)[:22].decode()

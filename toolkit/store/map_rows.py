@@ -23,8 +23,8 @@ _BY_STATUS_SQL: Final = (
     " WHERE map_id = :map_id AND status = :status AND n > :after ORDER BY n LIMIT :limit"
 )
 _ENDED_SQL: Final = (
-    "SELECT map_rows.n, map_rows.ended, map_rows.status, map_rows.job_id, map_rows.nano,"
-    " map_rows.reason, map_rows.error, jobs.doc FROM map_rows"
+    "SELECT map_rows.id, map_rows.n, map_rows.ended, map_rows.status, map_rows.job_id,"
+    " map_rows.nano, map_rows.reason, map_rows.error, jobs.doc FROM map_rows"
     " LEFT JOIN jobs ON jobs.id = map_rows.job_id"
     " WHERE map_rows.map_id = :map_id AND map_rows.ended > :after"
     " AND map_rows.status NOT IN ('queued', 'running')"
