@@ -1,5 +1,8 @@
 """`/v1/maps` by raw HTTP: rows, their numbers and results, keys, budgets, errors and events."""
 
+import base64
+import hashlib
+
 import pytest
 
 from tests.contract.raw_http import UNKNOWN_ULID, Json, RawCaller
@@ -43,6 +46,9 @@ def test_accepts_a_map_and_runs_each_row(caller: RawCaller) -> None:
     assert [row["n"] for row in rows] == [1, 2]
     assert all(row["output"]["text"] for row in rows)
     assert record["cost_incurred_usd"] == pytest.approx(sum(row["cost_usd"] for row in rows))
+    hashed = hashlib.sha256(b'{"topic":"tea"}').digest()[:16]
+    digests = {row["row"]: row["digest"] for row in rows}
+    assert base64.urlsafe_b64decode(digests[0] + "==") == hashed
     jobs = [caller.get(f"/v1/jobs/{row['job_id']}")["data"] for row in rows]
     assert {job["map_id"] for job in jobs} == {body["id"]}
     assert body["id"] in [item["id"] for item in caller.get("/v1/maps")["data"]["items"]]

@@ -9,7 +9,7 @@ from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timest
 from toolkit.contract.ids import Prefix, build_id_pattern
 from toolkit.contract.jobs import Options
 
-MAX_PAGE_ROWS = 1000
+MAX_PAGE_ROWS = 1000  # of a request, and of an answer
 MAX_TABLE_ROWS = 100_000  # of one artifact
 MAX_TABLE_BYTES = 32 * 1024 * 1024  # of an artifact's cells that the templates name, as JSON
 MAX_CONCURRENCY = 256

@@ -11,7 +11,7 @@ from toolkit.client._row_map import RowMap
 from toolkit.client._wire.messages import LONG_POLL_S
 from toolkit.contract.collector_pause import pause_collector
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.contract.maps import MapRecord
+from toolkit.contract.maps import MAX_PAGE_ROWS, MapRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ class AsyncRowMapper(RowMap[AsyncReply["pd.DataFrame"]]):
         while True:
             page = await maps.rows(map_id, self._last_end)
             self._keep_page(page, are_known=True)
-            if page.is_last or not page.rows:
+            if len(page.rows) < MAX_PAGE_ROWS:
                 return
 
     async def _add_rows(self, maps: AsyncMaps, map_id: str) -> None:

@@ -10,6 +10,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, build
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.maps import (
+    MAX_PAGE_ROWS,
     MapCreate,
     MapRecord,
     MapRowNumbers,
@@ -53,7 +54,6 @@ from toolkit.store import (
     UpdateRow,
 )
 
-PAGE_ROWS = 1000  # ended rows in one answer
 BATCH_WINDOW_S = 0.05  # wait for more rows to end, because one row an answer would be many requests
 
 
@@ -355,10 +355,10 @@ class Maps(RecordReader[MapRecord]):
                 raise build_not_found("map", map_id)
             is_over = status["status"] in FINAL_STATUSES
             last = await store.get_last_event_number(map_id)
-            rows = await store.map_rows.list_ended(map_id, query.after, PAGE_ROWS)
+            rows = await store.map_rows.list_ended(map_id, query.after, MAX_PAGE_ROWS)
             remaining_s = deadline - time.monotonic()
             if rows or is_over or remaining_s <= 0:
-                is_last = is_over and len(rows) < PAGE_ROWS
+                is_last = is_over and len(rows) < MAX_PAGE_ROWS
                 return MapRowPage(rows=[read_row(row) for row in rows], is_last=is_last)
             await store.wait_for_event(map_id, after=last, timeout_s=remaining_s)
             await asyncio.sleep(min(BATCH_WINDOW_S, max(0.0, deadline - time.monotonic())))
