@@ -84,7 +84,8 @@ class RowProgress:
             parts.append(f"about {format_usd(float(f'{all_usd:.2g}'))} for all")
         if self._timed_count and remainder:
             rate = self._timed_count / max(time.monotonic() - self._began, 1e-3)
-            parts.append(f"about {remainder / rate:.0f} s left at {rate:.2g} rows/s")
+            pace = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
+            parts.append(f"about {remainder / rate:.0f} s left at {pace} rows/s")
         return ", ".join(parts)
 
     def _draw(self, line: str) -> None:
