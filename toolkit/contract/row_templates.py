@@ -90,6 +90,7 @@ def find_empty(row: Mapping[str, object]) -> str:
 def to_cell(value: object) -> object:
     """Convert the value of a cell to a value of JSON; an empty cell becomes None.
 
+    >>> from datetime import date
     >>> to_cell(float("nan")), to_cell(2), to_cell(date(2026, 11, 30))
     (None, 2, '2026-11-30')
     """
