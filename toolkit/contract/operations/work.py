@@ -132,8 +132,8 @@ MAPS_ROWS_CREATE: ApiOperation[MapRows, MapRowNumbers] = ApiOperation(
     "POST",
     "/{id}/rows",
     MapRowNumbers,
-    "Add a page of rows. A row that the map has already is not added again; if it failed or was"
-    " cancelled, it is tried again.",
+    "Add a page of rows, or the rows of an artifact. A row that the map has already is not added"
+    " again; if it failed or was cancelled, it is tried again.",
     (
         ErrorCode.CREDENTIALS_MISSING,
         ErrorCode.PROVIDER_NOT_ALLOWED,
