@@ -21,7 +21,7 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks._process import read_peak_mb, read_resident_mb
+from benchmarks._process import read_cpu_s, read_peak_mb, read_resident_mb
 from benchmarks._raw_http import start_module
 from benchmarks._report import report, report_rounds
 from benchmarks._server import open_accounts, serve_toolkit
@@ -111,13 +111,18 @@ def measure_table(folder: Path, vendor_port: int, count: int) -> bool:
             idle_mb = read_resident_mb(pid)
             _, run_s = map_table(client, rows)
             peak_mb = read_peak_mb(pid)
+            cpu_s = -time.process_time() - read_cpu_s(pid)
             map_id, resume_s = map_table(client, rows)
+            cpu_s += time.process_time() + read_cpu_s(pid)
         read_s = read_results(url, key, map_id, count)
     is_small = report(
         "map.table_mb", peak_mb, "MB", floor=idle_mb, limit=LIMIT_MB, rows=count,
         run_s=round(run_s, 1),
     )  # fmt: skip
-    is_quick = report("map.resume_s", resume_s, "s", floor=read_s, limit=LIMIT_S, rows=count)
+    is_quick = report(
+        "map.resume_s", resume_s, "s", floor=read_s, limit=LIMIT_S, rows=count,
+        cpu_s=round(cpu_s, 2),
+    )  # fmt: skip
     return is_small and is_quick
 
 
