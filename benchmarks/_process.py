@@ -38,6 +38,11 @@ def read_resident_mb(pid: int) -> float:
     return _read_status_mb("VmRSS", Path(f"/proc/{pid}/status"))
 
 
+def read_peak_mb(pid: int) -> float:
+    """Read the peak resident memory of another process, in MB."""
+    return _read_status_mb("VmHWM", Path(f"/proc/{pid}/status"))
+
+
 def read_cpu_s(pid: int) -> float:
     """Read the CPU time that another process has used so far, in seconds.
 

@@ -154,7 +154,9 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
             id="embedded",
         ),
         pytest.param(
-            lambda: read_ratios(lambda: table_map.main(3, 200)), {"map.row_cpu_ms": 1.2}, id="map"
+            lambda: read_ratios(lambda: table_map.main(3, 200, 0)),
+            {"map.row_cpu_ms": 1.2},
+            id="map",
         ),
         pytest.param(
             lambda: read_ratios(lambda: streaming.main(2, 1)),

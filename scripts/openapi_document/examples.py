@@ -51,6 +51,7 @@ from toolkit.contract.maps import (
     RowCounts,
 )
 from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
+from toolkit.contract.row_templates import digest_row
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.contract.storage import Storage, StorageCreate
 from toolkit.contract.tasks import Criteria, Review, ReviewCreate, Task, TaskCreate, TaskResume
@@ -268,6 +269,7 @@ _MODELS: tuple[BaseModel, ...] = (
             MapRow(
                 row=0,
                 n=1,
+                digest=digest_row({"name": "Tidal power"}),
                 status="completed",
                 job_id=_make_id(Prefix.JOB),
                 output={"title": "Tidal power", "summary": "Power from the tides."},

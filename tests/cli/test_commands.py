@@ -73,6 +73,20 @@ def test_list_of_runs_shows_the_inputs(toolkit: Invoke) -> None:
     assert str(refused.value).endswith("give two runs, two workflows or two tasks.")
 
 
+def test_list_of_maps_has_filters(toolkit: Invoke, tmp_path: Path) -> None:
+    """Given a map with a tag, then filters find it, and its record has the expected cost."""
+    (tmp_path / "topics.csv").write_text("topic\ntea\nsalt\n")
+    card = ["composition.layout", "topics.csv", "title={topic}", *CARD[2:]]
+    assert toolkit("map", *card, "--tag", "spring", "--quiet").stdout.count("completed") == 2
+    (found,) = json.loads(toolkit("maps", "list", "--tag", "spring", "--json").stdout)
+    for options in (["--status", "failed"], ["--capability", "llm.generate"], ["--q", "rope"]):
+        assert json.loads(toolkit("maps", "list", *options, "--json").stdout) == []
+    completed = toolkit("maps", "list", "--status", "completed", "--q", "TOPIC", "--json").stdout
+    assert json.loads(completed) == [found]
+    shown = json.loads(toolkit("maps", "show", found["id"], "--json").stdout)
+    assert shown["estimated_cost_usd"] == shown["cost_incurred_usd"] == 0
+
+
 def test_waits_for_a_run_by_its_id(toolkit: Invoke) -> None:
     """Given `--no-wait`, then only the id is printed, and `wait` shows the result."""
     run_id = toolkit("runs", "create", *CARD, "--no-wait").stdout.strip()

@@ -1,6 +1,7 @@
 """The number of requests that a client sends, counted by a proxy between it and the server."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -38,7 +39,7 @@ def test_waiting_for_a_run_takes_few_requests(
 
 @pytest.mark.parametrize("limit", [None, 1.0], ids=["unlimited", "budget"])
 def test_map_takes_few_requests(service: ProxiedService, limit: float | None) -> None:
-    """Given quick rows, then a map takes three requests, and long polls with many rows each."""
+    """Given quick rows, then a map takes two requests, and long polls with many rows each."""
     rows = [{"n": n} for n in range(60)]
     with Client(service.url, service.key) as client:
         table = client.map(
@@ -47,8 +48,27 @@ def test_map_takes_few_requests(service: ProxiedService, limit: float | None) ->
 
     assert set(table["status"]) == {"completed"}
     paths = service.list_requests()
-    assert len([path for path in paths if "?" not in path]) == 3
+    assert len([path for path in paths if "?" not in path]) == 2
     assert len(paths) <= 3 + len(rows) / 4, paths
+
+
+def test_answered_rows_are_not_sent_again(service: ProxiedService) -> None:
+    """Given a map whose rows are answered, then the same call sends only new and failed rows."""
+    rows = [{"n": n} for n in range(4)]
+    with Client(service.url, service.key) as client:
+        fields: dict[str, Any] = {"objective": "On {n}", "progress": False}
+        first = client.map("llm.generate", [*rows[:3], {"n": None}], **fields)
+        again = client.map("llm.generate", [*rows[:3], {"n": None}], **fields)
+        before = len(service.list_requests())
+        sent = [path for path in service.list_requests() if path.endswith("/rows")]
+        more = client.map("llm.generate", rows, **fields)
+        later = service.list_requests()[before:]
+
+    assert list(again["job_id"][:3]) == list(first["job_id"][:3])
+    assert again["status"][3] == "not begun"
+    assert len(sent) == 1
+    assert list(more["cached"]) == [True, True, True, False]
+    assert len([path for path in later if path.endswith("/rows")]) == 1
 
 
 @pytest.mark.parametrize("work", ["run", "workflow"])

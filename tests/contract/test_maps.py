@@ -1,5 +1,8 @@
 """`/v1/maps` by raw HTTP: rows, their numbers and results, keys, budgets, errors and events."""
 
+import base64
+import hashlib
+
 import pytest
 
 from tests.contract.raw_http import UNKNOWN_ULID, Json, RawCaller
@@ -43,6 +46,9 @@ def test_accepts_a_map_and_runs_each_row(caller: RawCaller) -> None:
     assert [row["n"] for row in rows] == [1, 2]
     assert all(row["output"]["text"] for row in rows)
     assert record["cost_incurred_usd"] == pytest.approx(sum(row["cost_usd"] for row in rows))
+    hashed = hashlib.sha256(b'{"topic":"tea"}').digest()[:16]
+    digests = {row["row"]: row["digest"] for row in rows}
+    assert base64.urlsafe_b64decode(digests[0] + "==") == hashed
     jobs = [caller.get(f"/v1/jobs/{row['job_id']}")["data"] for row in rows]
     assert {job["map_id"] for job in jobs} == {body["id"]}
     assert body["id"] in [item["id"] for item in caller.get("/v1/maps")["data"]["items"]]
@@ -92,6 +98,8 @@ def test_budget_leaves_rows_that_a_higher_limit_runs(caller: RawCaller) -> None:
     assert 0 < ended["row_counts"]["completed"] < 6
     assert ended["row_counts"]["queued"] == 6 - ended["row_counts"]["completed"]
     assert ended["cost_incurred_usd"] <= limit
+    mean = ended["cost_incurred_usd"] / ended["row_counts"]["completed"]
+    assert ended["estimated_cost_usd"] == pytest.approx(6 * mean, rel=1e-6)
     again = caller.create("/v1/maps", {**body, "max_cost_usd": 1.0})
     assert finish(caller, again["id"])["data"]["row_counts"]["completed"] == 6
 
@@ -164,3 +172,50 @@ def test_events_report_rows_and_the_end(caller: RawCaller) -> None:
     assert sorted(e["data"]["row"] for e in events if e["type"] == "row.completed") == [0, 1]
     unknown = f"/v1/maps/map_{UNKNOWN_ULID}"
     assert caller.read_error("GET", f"{unknown}/rows").code == "NOT_FOUND"
+
+
+def test_lists_maps_by_a_filter(caller: RawCaller) -> None:
+    """Given maps that differ, then each filter finds some, each with the state of its rows."""
+    caller = caller.sign_up("openai", "minimax")
+    pinned = {"options": {"provider": "openai"}}
+    tea = caller.create("/v1/maps", build_map("tea", "salt", tags=["spring", "a"], **pinned))["id"]
+    finish(caller, tea)
+    empty = caller.create("/v1/maps", build_map(None, note="Nothing to do"))["id"]
+    finish(caller, empty)
+    waiting = caller.create("/v1/maps", build_map(tags=["spring"]))["id"]
+    facts = {
+        "capability": "research.gather", "input": {"topic": "{topic}"},
+        "rows": [{"topic": "Tidal power"}],
+    }  # fmt: skip
+    gather = caller.create("/v1/maps", facts)["id"]
+    created_at = finish(caller, gather)["data"]["created_at"]
+    ids = [gather, waiting, empty, tea]
+    costs = {id: caller.get(f"/v1/maps/{id}")["data"]["cost_incurred_usd"] for id in ids}
+    most = max(costs.values())
+    by_openai = "openai" in {row["provider"] for row in read_rows(caller, gather)}
+
+    for query, expected in {
+        "": ids,
+        "status=completed": [gather, empty, tea],
+        "status=queued": [waiting],
+        "tag=spring": [waiting, tea],
+        "tag=spring,a": [tea],
+        "capability=llm.generate": [waiting, empty, tea],
+        "capability=research.gather@1": [gather],
+        "provider=openai": [gather, tea] if by_openai else [tea],
+        "provider=mistral": [],
+        f"min_cost_usd={most}": [id for id in ids if costs[id] == most],
+        f"min_cost_usd={most * 1.01}": [],
+        f"max_cost_usd={most * 0.99}": [id for id in ids if costs[id] < most],
+        "max_cost_usd=0": [waiting, empty],
+        "q=one%20LINE": [waiting, empty, tea],
+        f"since={created_at}": [gather],
+        f"until={created_at}&tag=spring": [waiting, tea],
+    }.items():
+        listed = caller.get(f"/v1/maps?{query}")["data"]
+        assert [item["id"] for item in listed["items"]] == expected, query
+        assert listed["total"] == len(expected), query
+        for item in listed["items"]:
+            assert item == caller.get(f"/v1/maps/{item['id']}")["data"]
+    assert caller.get(f"/v1/maps/{waiting}")["data"]["estimated_cost_usd"] is None
+    assert caller.read_error("GET", "/v1/maps?status=done").code == "INVALID_REQUEST"

@@ -186,20 +186,23 @@ def serve(
     data_dir: Path,
     database: str | None = None,
     start: Start = start_python,
+    *,
+    workers: int = 1,
     **env: str,
 ) -> Iterator[tuple[str, Process]]:
     """Start a server and wait until it answers; yield its address and process."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     settings = {**cloud.environment(), **name_database(database), **env}
-    command = build_command(data_dir, port)
+    command = build_command(data_dir, port, workers)
     with process(*command, env=settings, ready=f"{url}/v1/health", start=start) as child:
         yield url, child
 
 
-def build_command(data_dir: Path, port: int) -> list[str]:
+def build_command(data_dir: Path, port: int, workers: int = 1) -> list[str]:
     """Build the command of a server, with its module."""
-    return ["toolkit", "serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox"]
+    command = ["toolkit", "serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox"]
+    return command if workers == 1 else [*command, "--workers", str(workers)]
 
 
 def name_database(url: str | None) -> dict[str, str]:

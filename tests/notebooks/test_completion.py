@@ -71,6 +71,7 @@ ROWS = [
     ("client.runs.list(min", ["min_cost_usd="]),
     ('client.runs.list(provider="open', ["openai"]),
     ('client.workflows.list(capability="comp', ["composition.layout"]),
+    ('client.maps.list(status="que', ["queued"]),
     ('client.runs.list(tag="ti', ["tides"]),
     (f'{ASK}, tags=["ti', ["tides"]),
     ('client.tasks.create("x", planner="', ["rules", "auto", "llm"]),

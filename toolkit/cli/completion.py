@@ -183,9 +183,14 @@ def connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
 @completion
 def statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Offer the states of the work of the command's group, such as `tasks`."""
-    from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
+    from toolkit.contract.operations.work_queries import (
+        MapsQuery,
+        RunsQuery,
+        TasksQuery,
+        WorkflowsQuery,
+    )
 
-    queries = {"tasks": TasksQuery, "workflows": WorkflowsQuery}
+    queries = {"maps": MapsQuery, "tasks": TasksQuery, "workflows": WorkflowsQuery}
     group = str(ctx.parent.info_name) if ctx.parent else ""
     return [(status, "") for status in queries.get(group, RunsQuery).STATUSES]
 

@@ -47,18 +47,15 @@ def add_resource_commands(
     columns: Sequence[str],
     rows: str = "",
     row_columns: Sequence[str] = (),
-    *,
-    is_filtered: bool = True,
 ) -> None:
     """Add the commands that the operations table has for many resources: read, end, delete.
 
     Args:
         rows: list of records that `show` prints below the facts.
-        is_filtered: whether a list of work has filters.
     """
     operations = {operation.verb: operation for operation in list_entries(resource)}
     path = operations["list"].path.removeprefix("/v1")
-    if "annotate" in operations and is_filtered:
+    if "annotate" in operations:
         _add_filtered_list(app, path, columns)
     else:
         _add_list_command(app, path, columns)

@@ -25,8 +25,13 @@ _TEMPERATURES: Final = (1.0, 0.9, 0.8)
 FURTHER_ANSWERS: Final = 2
 
 
-def check_cascade(cascade: Sequence[str], agreement: float, options: RunOptions) -> None:
+def check_cascade(
+    cascade: Sequence[str], agreement: float, options: RunOptions, *, is_table: bool
+) -> None:
     """Reject a cascade that is no pair, a target outside of 0 to 1, and a pinned provider.
+
+    Args:
+        is_table: whether the rows are here, and not in a file or an artifact.
 
     Raises:
         TypeError: for any of them.
@@ -38,6 +43,8 @@ def check_cascade(cascade: Sequence[str], agreement: float, options: RunOptions)
         )
     if not 0 < agreement < 1:
         raise ArgumentError(f"agreement is a share between 0 and 1, such as 0.95, not {agreement}")
+    if not is_table:
+        raise ArgumentError("a cascade needs a table, not a file or an artifact: read it first")
     if options.get("provider") is not None:
         raise ArgumentError("cascade chooses the provider: leave out options['provider']")
 

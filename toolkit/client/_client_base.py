@@ -209,7 +209,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
     def map(
         self,
         name: str,
-        rows: "pd.DataFrame | pd.Series[Any] | Iterable[Mapping[str, object] | str]",
+        rows: "pd.DataFrame | pd.Series[Any] | Iterable[Mapping[str, object] | str] | Path | Any",
         *,
         output_model: "type[BaseModel] | None" = None,
         max_cost_usd: float | None = None,
@@ -232,8 +232,9 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
 
         Args:
             name: name of a capability, or `name@version`.
-            rows: a DataFrame, an iterable of mappings, or texts (a list or a Series), which become
-                a column `text`.
+            rows: a table of pandas, polars or pyarrow, an iterable of mappings, or texts (a list or
+                a Series), which become a column `text`. An artifact, by its handle or id, and a
+                file, by its `Path`, hold JSON lines, CSV, Parquet or Arrow.
             output_model: pydantic model that each answer must match; its fields become columns.
             max_cost_usd: budget for all rows together, including earlier calls. Running rows count
                 with their maximum cost. A row that the rest of the budget may not cover is not
@@ -255,11 +256,12 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
             **fields: input of the capability; `{column}` in a text stands for the row's value.
 
         Returns:
-            a DataFrame with the index of `rows`, and with the fields of the answers, `status`,
-            `cost_usd`, `latency_ms`, `job_id`, `cached` and `error` as columns. `attrs["map"]` is
-            the id of the map. With a cascade, `cost_usd` is the cost of all answers to the row, and
-            the columns `confidence`, `escalated` and `sampled` are added. `attrs["cascade"]` has
-            the agreement with its limits (`agreement`, `low`, `high`), the `threshold`, the `maps`,
+            a table of the library of `rows`, else of pandas, with the fields of the answers,
+            `status`, `cost_usd`, `latency_ms`, `job_id`, `cached` and `error` as columns. A table
+            of pandas has the index of `rows`, and the id of the map as `attrs["map"]`. With a
+            cascade it is of pandas, `cost_usd` is the cost of all answers to the row, and the
+            columns `confidence`, `escalated` and `sampled` are added. `attrs["cascade"]` has the
+            agreement with its limits (`agreement`, `low`, `high`), the `threshold`, the `maps`,
             and `saved_usd` against the dear model alone.
 
         Raises:

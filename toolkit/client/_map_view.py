@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolkit.client._output_model import parse_output
 from toolkit.client._record_view import Member
-from toolkit.client._row_results import EMPTY_CELL, NOT_BEGUN, RowResult, build_frame
+from toolkit.client._row_results import EMPTY_CELL, NOT_BEGUN, RowResult
+from toolkit.client._row_tables import Library, build_frame
 from toolkit.client._work_views import AnnotatedView
 from toolkit.contract.errors import WorkError
 from toolkit.contract.jobs import Options
@@ -14,7 +15,6 @@ from toolkit.contract.maps import MapRecord, MapRow, OnError, RowCounts
 from toolkit.display.progress.row_progress import RowProgress
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pydantic import BaseModel
 
 
@@ -38,15 +38,19 @@ class MapView(AnnotatedView[MapRecord]):
     started_at = Member[datetime | None]("The time at which it started, or None before.")
 
     def _build_table(
-        self, rows: Sequence[MapRow], output_model: "type[BaseModel] | None"
-    ) -> "pd.DataFrame":
+        self,
+        rows: Sequence[MapRow],
+        output_model: "type[BaseModel] | None",
+        library: Library,
+    ) -> Any:
         import pandas as pd
 
         rows = sorted(rows, key=lambda row: row.row)
         results = [read_result(row, output_model) for row in rows]
         index = pd.Index([row.row for row in rows], name="row")
-        frame = build_frame(results, index, output_model)
-        frame.attrs["map"] = self.id
+        frame = build_frame(results, index, output_model, library)
+        if library == "pandas":
+            frame.attrs["map"] = self.id
         return frame
 
 

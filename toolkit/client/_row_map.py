@@ -2,9 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from pydantic import BaseModel
+
 from toolkit.client._client_state import ClientState
+from toolkit.client._definition_views import ArtifactView
 from toolkit.client._map_view import read_result, show_result
 from toolkit.client._options import collect_options
 from toolkit.client._output_model import add_output_schema
@@ -12,23 +16,22 @@ from toolkit.client._row_results import (
     NOT_BEGUN,
     STOPPED,
     RowResult,
-    build_frame,
     make_map_key,
-    read_rows,
     split_pages,
-    to_cell,
 )
+from toolkit.client._row_tables import Library, RowTable, build_frame, read_rows
 from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import drop_none, make_annotation
+from toolkit.contract.collector_pause import pause_collector
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.contract.maps import MapRecord, MapRow, MapRowNumbers
-from toolkit.contract.row_templates import check_columns, list_columns
+from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.maps import MapRecord, MapRow, MapRowNumbers, MapRowPage
+from toolkit.contract.row_templates import check_columns, digest_row, list_columns, to_cell
 from toolkit.contract.run_options import RunOptions
 from toolkit.display.progress.row_progress import RowProgress
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pydantic import BaseModel
 
 D = TypeVar("D")  # a DataFrame; in the async client, a coroutine that returns one
 
@@ -54,7 +57,7 @@ class RowMap(ABC, Generic[D]):
         rows: object,
         fields: Mapping[str, object],
         options: RunOptions | None,
-        output_model: "type[BaseModel] | None",
+        output_model: type[BaseModel] | None,
         max_cost_usd: float | None,
         concurrency: int,
         on_error: Literal["stop", "continue"] | int,
@@ -71,11 +74,12 @@ class RowMap(ABC, Generic[D]):
                 ErrorCode.INVALID_REQUEST,
                 f'on_error is "stop", "continue" or a number of rows, not {on_error!r}.',
             )
-        records, columns, self._index = read_rows(rows)
+        self.source = _find_source(rows)
+        table = RowTable([], []) if self.source is not None else read_rows(rows)
         templates = add_output_schema(fields, output_model)
         needed = list_columns(templates)
-        if records or columns:
-            check_columns(needed, columns)
+        if table.rows or table.columns:
+            check_columns(needed, table.columns)
         self.templates, self.fields = dict(templates), dict(fields)
         self.name, self.options, self.is_shown = name, options or {}, progress
         run_options = drop_none(**collect_options(options or {}, cache=True))
@@ -83,8 +87,7 @@ class RowMap(ABC, Generic[D]):
             run_options["sealed"] = True
         self.http = http
         self._model = output_model
-        self.rows = [{name: to_cell(row.get(name)) for name in needed} for row in records]
-        self._pages = list(split_pages(self.rows))
+        self.rows = [{name: to_cell(row.get(name)) for name in needed} for row in table.rows]
         # Without the cache, each call is a map of its own.
         key = make_map_key(name + part, templates, run_options)
         self.key = key if run_options.get("cache") else None
@@ -98,11 +101,14 @@ class RowMap(ABC, Generic[D]):
             **make_annotation(tags, note),
         }
         self.limit_usd = max_cost_usd
-        self._row_count = len(records)
-        self._progress = RowProgress(len(records), max_cost_usd, is_shown=progress)
+        self._index, self._library = table.index, table.library
+        self._row_count = len(table.rows)
+        self._progress = RowProgress(len(table.rows), max_cost_usd, is_shown=progress)
         self._map: MapRecord | None = None
-        self._numbers: list[int] = []  # the number of each row in the map; equal rows share one
-        self._positions: dict[int, list[int]] = {}
+        # The positions of equal rows of this call, by their digest, or of a file by their number.
+        self._positions: dict[str | int, list[int]] = {}
+        for position, row in enumerate(self.rows):
+            self._positions.setdefault(digest_row(row), []).append(position)
         self._last_end = 0  # number of the last end before this call
         self._results: dict[int, RowResult] = {}
         self._spent_usd = 0.0
@@ -136,22 +142,46 @@ class RowMap(ABC, Generic[D]):
         )
 
     def _note_numbers(self, answer: MapRowNumbers) -> None:
-        """Note the numbers that a page of rows has in the map."""
-        if not self._numbers:
+        """Note the numbers that the rows of a file have in the map."""
+        if not self._positions:
             self._last_end = answer.last_end
-        for number in answer.numbers:
-            self._positions.setdefault(number, []).append(len(self._numbers))
-            self._numbers.append(number)
+        self._positions.clear()
+        for position, number in enumerate(answer.numbers):
+            self._positions.setdefault(number, []).append(position)
+        self._row_count = self._progress.total = len(answer.numbers)
+
+    def _split_rest(self) -> list[list[Mapping[str, object]]]:
+        """Split the rows without a result into pages; of equal rows, the first."""
+        if self.source is not None:
+            return []
+        firsts = sorted(positions[0] for positions in self._positions.values())
+        return list(split_pages([self.rows[n] for n in firsts if n not in self._results]))
 
     @property
     def _is_complete(self) -> bool:
         return len(self._results) == self._row_count
 
+    def _keep_page(self, page: MapRowPage, *, are_known: bool = False) -> int:
+        """Keep the results of rows of the map; return the number of the last end, or 0.
+
+        Args:
+            are_known: whether the rows ended before this call, which runs those that failed again.
+        """
+        if are_known and page.rows:
+            self._last_end = page.rows[-1].n
+        with pause_collector():
+            for row in page.rows:
+                is_retried = row.status in ("failed", "cancelled") and row.digest in self._positions
+                if not (are_known and is_retried):
+                    self._keep(row)
+        return page.rows[-1].n if page.rows else 0
+
     def _keep(self, row: MapRow) -> None:
         """Keep the result of a row of the map for the rows of this call that are equal to it."""
         self._spent_usd += row.cost_incurred_usd
-        for position in self._positions.get(row.row, ()):
-            is_first = position == self._positions[row.row][0]
+        positions = self._positions.get(row.digest if self.source is None else row.row, [])
+        for position in positions:
+            is_first = position == positions[0]
             result = read_result(row, self._model)
             if row.status == "skipped":
                 result.status = NOT_BEGUN
@@ -178,8 +208,20 @@ class RowMap(ABC, Generic[D]):
     def _list_results(self) -> list[RowResult]:
         return [self._results[position] for position in range(self._row_count)]
 
-    def build_frame(self, results: Sequence[RowResult]) -> "pd.DataFrame":
-        """Build the table of the results, with the index of the rows."""
-        frame = build_frame(results, self._index, self._model)
-        frame.attrs["map"] = self.map_id
+    def build_frame(
+        self, results: Sequence[RowResult], library: Library | None = None
+    ) -> "pd.DataFrame":
+        """Build the table of the results, which may be of another library than pandas."""
+        library = library or self._library
+        frame: pd.DataFrame = build_frame(results, self._index, self._model, library)
+        if library == "pandas":
+            frame.attrs["map"] = self.map_id
         return frame
+
+
+def _find_source(rows: object) -> Path | str | None:
+    """Return the path of a file or the id of an artifact that has the rows; None for rows."""
+    if isinstance(rows, ArtifactView):
+        return str(rows.id)
+    is_source = isinstance(rows, Path) or (isinstance(rows, str) and is_id(rows, Prefix.ARTIFACT))
+    return rows if is_source else None  # type: ignore[return-value]

@@ -210,12 +210,15 @@ class ErrorEnvelope(Record):
     error: ErrorInfo
 
 
+_encode_canonical = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+
+
 def to_canonical_json(value: object) -> str:
     """Write the canonical JSON of a value: sorted keys, no spaces, for hashes and comparisons.
 
     >>> to_canonical_json({"b": 1, "a": [True, None]})
     '{"a":[true,null],"b":1}'
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _encode_canonical(value)

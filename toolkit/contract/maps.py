@@ -2,23 +2,36 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from toolkit.contract.annotations import GivenNote, GivenTags
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
+from toolkit.contract.ids import Prefix, build_id_pattern
 from toolkit.contract.jobs import Options
 
-MAX_PAGE_ROWS = 1000
+MAX_PAGE_ROWS = 1000  # of a request, and of an answer
+MAX_TABLE_ROWS = 100_000  # of one artifact
+MAX_TABLE_BYTES = 32 * 1024 * 1024  # of an artifact's cells that the templates name, as JSON
 MAX_CONCURRENCY = 256
 STOP_AFTER = 10  # failures with the same code, after which a map begins no other row
 MapStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 RowStatus = Literal["queued", "running", "completed", "failed", "cancelled", "skipped"]
 OnError = Literal["stop", "continue"] | int
 Rows = Annotated[list[JsonObject], Field(max_length=MAX_PAGE_ROWS)]
+TableId = Annotated[
+    str,
+    Field(
+        pattern=build_id_pattern(Prefix.ARTIFACT),
+        description="artifact that holds the rows as JSON lines, CSV, Parquet or Arrow, at most"
+        " 100,000",
+    ),
+]
 
 
 class MapCreate(Request):
     """`POST /v1/maps`."""
+
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["rows", "artifact_id"]}})
 
     capability: str = Field(min_length=1, max_length=128)
     input: JsonObject = Field(
@@ -45,14 +58,33 @@ class MapCreate(Request):
         " with the budget, `on_error` and concurrency of the new request",
     )
     rows: Rows = Field(default=[], description="the first rows, each with its columns")
+    artifact_id: TableId | None = None
     tags: GivenTags = []
     note: GivenNote = ""
 
+    @model_validator(mode="after")
+    def _check_rows(self) -> "MapCreate":
+        if {"rows", "artifact_id"} <= self.model_fields_set:
+            raise ValueError("rows and artifact_id exclude each other")
+        return self
+
 
 class MapRows(Request):
-    """`POST /v1/maps/{id}/rows`: a page of rows, each with its columns."""
+    """`POST /v1/maps/{id}/rows`: a page of rows, each with its columns, or an artifact's rows."""
 
-    rows: Rows
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["rows"]}, {"required": ["artifact_id"]}]}
+    )
+
+    rows: Rows | None = None
+    artifact_id: TableId | None = None
+
+    @model_validator(mode="after")
+    def _check_rows(self) -> "MapRows":
+        is_empty = self.rows is None and self.artifact_id is None
+        if is_empty or len(self.model_fields_set) > 1:
+            raise ValueError("exactly one of rows and artifact_id is required")
+        return self
 
 
 class MapRowNumbers(Record):
@@ -121,6 +153,7 @@ class MapRow(Record):
     Attributes:
         row: number of the row, from 0, in the order in which rows were added.
         n: number of its end, from 1, in the order in which rows ended.
+        digest: the first 16 bytes of the SHA-256 of its columns as canonical JSON, in base64url.
         cost_usd: cost of its result in US dollars; null if a call's price is unknown.
         cost_incurred_usd: total paid in US dollars, with failed attempts and earlier tries.
         cached: whether the result is that of an earlier, equal job.
@@ -128,6 +161,7 @@ class MapRow(Record):
 
     row: int
     n: int
+    digest: str
     status: RowStatus
     job_id: str | None = None
     output: JsonObject | None = None

@@ -1,9 +1,12 @@
 """Templates over the columns of a row, such as `Classify: {text}`."""
 
+import base64
+import hashlib
+import math
 from collections.abc import Collection, Mapping
 from string import Formatter
 
-from toolkit.contract.base import JsonObject
+from toolkit.contract.base import JsonObject, to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.suggestions import explain_unknown
 
@@ -82,3 +85,31 @@ def find_empty(row: Mapping[str, object]) -> str:
     'text'
     """
     return next((name for name, value in row.items() if value is None), "")
+
+
+def to_cell(value: object) -> object:
+    """Convert the value of a cell to a value of JSON; an empty cell becomes None.
+
+    >>> from datetime import date
+    >>> to_cell(float("nan")), to_cell(2), to_cell(date(2026, 11, 30))
+    (None, 2, '2026-11-30')
+    """
+    if value is None or value != value:  # which is true of NaN
+        return None
+    if isinstance(value, float) and math.isinf(value):
+        return str(value)
+    if isinstance(value, str | bool | int | float):
+        return value.item() if hasattr(value, "item") else value
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        return to_cell(value.item())
+    return str(value)
+
+
+def digest_row(row: Mapping[str, object]) -> str:
+    """Compute the digest of a row: equal rows have the same, also in other processes.
+
+    >>> digest_row({"text": "tea"})
+    'hOSwqyIwvXkrnS707Db3Og'
+    """
+    digest = hashlib.sha256(to_canonical_json(row).encode()).digest()[:16]
+    return base64.urlsafe_b64encode(digest)[:22].decode()

@@ -26,11 +26,12 @@ from toolkit.store.read_only import ReadOnlyStore
 from toolkit.store.reader import SHARED_WITH_ALL
 from toolkit.store.repository import Repository
 from toolkit.store.store import Store
-from toolkit.store.work_lists import AGENT_RUN_LIST, RUN_LIST, TASK_LIST, WORKFLOW_LIST
+from toolkit.store.work_lists import AGENT_RUN_LIST, MAP_LIST, RUN_LIST, TASK_LIST, WORKFLOW_LIST
 from toolkit.store.writing.result_room import ROWS_BYTES, ResultSize, RoomHold
 
 __all__ = [
     "AGENT_RUN_LIST",
+    "MAP_LIST",
     "ROWS_BYTES",
     "RUN_LIST",
     "SHARED_WITH_ALL",

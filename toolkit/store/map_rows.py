@@ -9,10 +9,15 @@ from toolkit.store.read_connection import ReadConnection, Row
 from toolkit.store.tables import name_columns
 
 _COUNT_SQL: Final = (
-    "SELECT status, reason, count(*) AS n, CAST(sum(nano) AS BIGINT) AS nano FROM map_rows"
-    " WHERE map_id = :map_id GROUP BY status, reason"
+    "SELECT map_id, status, reason, count(*) AS n, CAST(sum(nano) AS BIGINT) AS nano"
+    " FROM {maps} JOIN map_rows ON map_rows.map_id = wanted.value"
+    " GROUP BY map_id, status, reason"
 )
-_SIZE_SQL: Final = "SELECT count(*) AS n, max(ended) AS ended FROM map_rows WHERE map_id = :map_id"
+# The numbers of rows have no gap, and each maximum is the end of an index.
+_SIZE_SQL: Final = (
+    "SELECT (SELECT max(n) + 1 FROM map_rows WHERE map_id = :map_id) AS n,"
+    " (SELECT max(ended) FROM map_rows WHERE map_id = :map_id AND ended IS NOT NULL) AS ended"
+)
 _BY_STATUS_SQL: Final = (
     f"SELECT {name_columns('map_rows')} FROM map_rows"  # noqa: S608 - our names
     " WHERE map_id = :map_id AND status = :status AND n > :after ORDER BY n LIMIT :limit"
@@ -24,8 +29,8 @@ _IN_BATCH_SQL: Final = (
     " AND map_rows.status = 'running' ORDER BY map_rows.n LIMIT :limit"
 )
 _ENDED_SQL: Final = (
-    "SELECT map_rows.n, map_rows.ended, map_rows.status, map_rows.job_id, map_rows.nano,"
-    " map_rows.reason, map_rows.error, jobs.doc FROM map_rows"
+    "SELECT map_rows.id, map_rows.n, map_rows.ended, map_rows.status, map_rows.job_id,"
+    " map_rows.nano, map_rows.reason, map_rows.error, jobs.doc FROM map_rows"
     " LEFT JOIN jobs ON jobs.id = map_rows.job_id"
     " WHERE map_rows.map_id = :map_id AND map_rows.ended > :after"
     " AND map_rows.status NOT IN ('queued', 'running')"
@@ -39,19 +44,20 @@ class MapRowReader:
     def __init__(self, connection: ReadConnection) -> None:
         self._fetch = connection.fetch_rows
         given = list_given_ids(connection.kind)
+        self._count_sql = _COUNT_SQL.format(maps=given)
         self._find_sql = (
             "SELECT map_rows.id, map_rows.n, map_rows.status"  # noqa: S608 - our names
             f" FROM {given} JOIN map_rows ON map_rows.id = wanted.value"
         )
 
-    async def count(self, map_id: str) -> list[Row]:
-        """Count the rows of a map and the amounts paid for them, by status and reason."""
-        return await self._fetch(_COUNT_SQL, {"map_id": map_id})
+    async def count(self, *map_ids: str) -> list[Row]:
+        """Count the rows of maps and the amounts paid for them, by map, status and reason."""
+        return await self._fetch(self._count_sql, {"ids": json.dumps(map_ids)})
 
     async def measure(self, map_id: str) -> tuple[int, int]:
         """Return the number of a map's rows, and the number of the last end; 0 before the first."""
         (row,) = await self._fetch(_SIZE_SQL, {"map_id": map_id})
-        return int(row["n"]), int(row["ended"] or 0)
+        return int(row["n"] or 0), int(row["ended"] or 0)
 
     async def find(self, ids: Sequence[str]) -> dict[str, Row]:
         """Find those of some rows that exist: the number and the status of each, by its id."""

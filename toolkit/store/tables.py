@@ -166,6 +166,7 @@ maps = _make_table(
     _make_text_column("created_at"),
     _make_doc_column(),
     Index("ix_maps_account", "account_id", "id"),
+    Index("ix_maps_status", "account_id", "status", "id"),
     roles=TableRoles(counted=("doc",), deleted_with={"id": ("root",)}, owns_rows=True),
 )
 # The id of a row is made from its map and its columns (`doc`), so that a map has equal rows once.

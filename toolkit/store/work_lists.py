@@ -1,4 +1,4 @@
-"""Lists of runs, workflows and tasks, by a filter: their conditions, and the statements.
+"""Lists of runs, maps, workflows and tasks, by a filter: their conditions, and the statements.
 
 A filtered list is read in batches of ids, newest first, from an index that fits the filter
 (`list_search`). The rows of a batch are then checked by all conditions of the filter.
@@ -131,6 +131,19 @@ def _match_agent_run(sql: JsonSql) -> dict[str, str]:
     }
 
 
+def _match_map(sql: JsonSql) -> dict[str, str]:
+    rows = "FROM map_rows WHERE map_rows.map_id = maps.id"
+    spent = f"(SELECT COALESCE(sum(map_rows.nano), 0) / 1000000000.0 {rows})"
+    served = "SELECT 1 FROM jobs WHERE jobs.id = map_rows.job_id AND jobs.provider = :provider"
+    return {
+        **_match_common(sql, "maps", "run"),  # a map has its input as a run does
+        "capability": _match_name(sql.get_text(sql.read("maps.doc"), "capability")),
+        "provider": f"EXISTS (SELECT 1 {rows} AND EXISTS ({served}))",
+        "min_cost_usd": f"{spent} >= :min_cost_usd",
+        "max_cost_usd": f"{spent} <= :max_cost_usd",
+    }
+
+
 def _match_workflow(sql: JsonSql) -> dict[str, str]:
     items = sql.list_items(sql.read("workflows.doc"), "nodes", "node")
     nodes = f"SELECT 1 FROM {items} WHERE"  # noqa: S608 - our names
@@ -183,6 +196,18 @@ AGENT_RUN_LIST = WorkList(
     "agent_run",
     _match_agent_run,
     _TIMES,
+    has_text_index=False,
+)
+MAP_LIST = WorkList(
+    Prefix.MAP,
+    "maps",
+    "maps.id",
+    IdSource("maps", "maps.id"),
+    (_TAG, IndexedField("status", "maps", "status", "id")),
+    "maps.id",
+    "run",
+    _match_map,
+    _TIMES | {"status"},
     has_text_index=False,
 )
 WORKFLOW_LIST = WorkList(

@@ -23,7 +23,6 @@ add_resource_commands(
     app,
     "maps",
     ("id", "capability", "status", "cost_incurred_usd", "created_at"),
-    is_filtered=False,
 )
 
 

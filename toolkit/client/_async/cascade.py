@@ -45,7 +45,7 @@ class AsyncCascade:
         cascade: Sequence[str],
         agreement: float,
     ) -> None:
-        check_cascade(cascade, agreement, whole.options)
+        check_cascade(cascade, agreement, whole.options, is_table=whole.source is None)
         self._whole, self._make_part = whole, make_part
         self._cheap, self._dear = cascade
         self._target = agreement
@@ -74,7 +74,7 @@ class AsyncCascade:
                 await part.pause()
         answers = [await self._run_part(part) for part in cheap_parts]
         rows, stop = await self._check_rows(answers, dear)
-        frame = whole.build_frame(rows.list_results(stop))
+        frame = whole.build_frame(rows.list_results(stop), "pandas")
         rows.add_columns(frame)
         maps = [id for id in dict.fromkeys(part.map_id for part in self._parts) if id]
         summary = {**rows.summarize(), "models": [cheap, dear], "maps": maps}

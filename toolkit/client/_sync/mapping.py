@@ -1,16 +1,19 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.map`: a job for every row of a table, under one budget."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.client._replies import Reply
 from toolkit.client._row_map import RowMap
 from toolkit.client._row_results import RowResult
 from toolkit.client._sync.http import HttpClient
+from toolkit.client._sync.resources.artifacts import Artifacts
 from toolkit.client._sync.resources.maps import Maps
 from toolkit.client._wire.messages import LONG_POLL_S
+from toolkit.contract.collector_pause import pause_collector
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.contract.maps import MapRecord
+from toolkit.contract.maps import MAX_PAGE_ROWS, MapRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,18 +37,22 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
         Raises:
             RequestError: as for `run_all`.
         """
-        if not self._pages:
+        if not self.rows and self.source is None:
             return []
         maps = Maps(self.http)
         try:
+            if isinstance(self.source, Path):
+                self.source = (Artifacts(self.http).upload(self.source)).id
             self._map = (maps.create({**self._body, "max_cost_usd": self.limit_usd})).record
-            for page in self._pages:
-                self._note_numbers(maps.add_rows(self._map.id, page))
-            record = self._follow(maps, self._map.id)
+            if self.source is None and self._map.row_counts.total:
+                with pause_collector():
+                    self._read_known(maps, self._map.id)
+            after = self._last_end
+            self._add_rows(maps, self._map.id)
+            self._leave_rest(self._follow(maps, self._map, after))
         except KeyboardInterrupt as error:
             self._explain_interrupt(error)
             raise
-        self._leave_rest(record)
         return self._list_results()
 
     def pause(self) -> None:
@@ -61,19 +68,31 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             run.wait(progress=False, check=False)
         self._map = run.record
 
-    def _follow(self, maps: Maps, map_id: str) -> MapRecord:
-        """Keep the results of rows as they end; return the map at the end of the last."""
-        after = 0
+    def _read_known(self, maps: Maps, map_id: str) -> None:
+        """Keep the results that the map has already, so that their rows need not be sent."""
         while True:
-            page = maps.rows(map_id, after, LONG_POLL_S)
-            for row in page.rows:
-                self._keep(row)
-                after = row.n
-            if not self._is_complete and not page.is_last:
+            page = maps.rows(map_id, self._last_end)
+            self._keep_page(page, are_known=True)
+            if len(page.rows) < MAX_PAGE_ROWS:
+                return
+
+    def _add_rows(self, maps: Maps, map_id: str) -> None:
+        """Add the rows without a result to the map."""
+        if self.source is not None:
+            self._note_numbers(maps.add_rows(map_id, artifact=str(self.source)))
+        for page in self._split_rest():
+            maps.add_rows(map_id, page)
+
+    def _follow(self, maps: Maps, record: MapRecord, after: int) -> MapRecord:
+        """Keep the results of rows as they end; return the map at the end of the last."""
+        while not self._is_complete:
+            page = maps.rows(record.id, after, LONG_POLL_S)
+            after = self._keep_page(page) or after
+            if self._is_complete or not page.is_last:
                 continue
-            record = (maps.get(map_id)).record
-            if self._is_complete or record.status in FINAL_STATUSES:
+            record = (maps.get(record.id)).record
+            if record.status in FINAL_STATUSES:
                 return record
             if record.status == "queued":  # a process ended the map before it could see these rows
-                for rows in self._pages:
-                    maps.add_rows(map_id, rows)
+                self._add_rows(maps, record.id)
+        return record

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import httpx
 
 from toolkit.client._wire.errors import make_foreign_error
+from toolkit.contract.collector_pause import pause_collector
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.profiles.resolution import ServerAccess
@@ -188,13 +189,23 @@ class HttpAnswer:
             envelope = self._response.json()
         except ValueError:
             raise make_foreign_error(self._response) from None
+        return self._open_envelope(envelope)
+
+    def _open_envelope(self, envelope: Any) -> Any:
         if not isinstance(envelope, dict) or "data" not in envelope:
             raise make_foreign_error(self._response)
         return envelope["data"]
 
     def parse_record(self, model: type[R]) -> R:
-        """Parse the answer as one record of a model."""
-        return model.model_validate(self.parse_data())
+        """Parse the answer as one record of a model, which may have many parts."""
+        from pydantic_core import from_json
+
+        with pause_collector():
+            try:
+                envelope = from_json(self._response.content)
+            except ValueError:
+                raise make_foreign_error(self._response) from None
+            return model.model_validate(self._open_envelope(envelope))
 
     def parse_page(self, model: type[R]) -> RecordPage[R]:
         """Parse the answer as a page of records of a model."""

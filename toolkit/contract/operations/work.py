@@ -10,7 +10,12 @@ from toolkit.contract.jobs import Job, JobCreate
 from toolkit.contract.maps import MapCreate, MapRecord, MapRowNumbers, MapRowPage, MapRows
 from toolkit.contract.operations.definitions import ApiOperation, ApiResource
 from toolkit.contract.operations.queries import EventsQuery
-from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
+from toolkit.contract.operations.work_queries import (
+    MapsQuery,
+    RunsQuery,
+    TasksQuery,
+    WorkflowsQuery,
+)
 from toolkit.contract.plans import Plan, PlanCreate
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate, TaskResume
@@ -119,7 +124,7 @@ MAPS_CREATE = _MAPS.define_create(
     status=202,
     holds=True,
 )
-MAPS_LIST = _MAPS.define_list(MapRecord)
+MAPS_LIST = _MAPS.define_filtered_list(MapRecord, MapsQuery)
 MAPS_READ = _MAPS.define_read(MapRecord, _READ, holds=True)
 MAPS_ROWS_CREATE: ApiOperation[MapRows, MapRowNumbers] = ApiOperation(
     _MAPS,
@@ -127,8 +132,8 @@ MAPS_ROWS_CREATE: ApiOperation[MapRows, MapRowNumbers] = ApiOperation(
     "POST",
     "/{id}/rows",
     MapRowNumbers,
-    "Add a page of rows. A row that the map has already is not added again; if it failed or was"
-    " cancelled, it is tried again.",
+    "Add a page of rows, or the rows of an artifact. A row that the map has already is not added"
+    " again; if it failed or was cancelled, it is tried again.",
     (
         ErrorCode.CREDENTIALS_MISSING,
         ErrorCode.PROVIDER_NOT_ALLOWED,

@@ -11,6 +11,7 @@ from toolkit.contract.annotations import MAX_TAG_LENGTH, MAX_TAGS
 from toolkit.contract.base import JsonObject
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import JobStatus
+from toolkit.contract.maps import MapStatus
 from toolkit.contract.operations.queries import PageQuery, QueryParameter, make_query_error
 from toolkit.contract.suggestions import ask_meant
 from toolkit.contract.tasks import TaskStatus
@@ -38,7 +39,7 @@ class WorkFilter:
 
     Attributes:
         capability: a name, or `name@version`; for a workflow or task, of one of its nodes.
-        provider: provider that served it, or one of its nodes.
+        provider: provider that served it, or one of its nodes or rows.
         tags: tags that it has, all of them.
         since, until: bounds of the time of its request; `since` is included, `until` is not.
         min_cost_usd, max_cost_usd: bounds of a known cost, in US dollars.
@@ -155,6 +156,14 @@ class RunsQuery(WorkQuery):
     __slots__ = ()
     STATUSES = get_args(JobStatus)
     PARAMETERS = _make_parameters(STATUSES, "")
+
+
+class MapsQuery(WorkQuery):
+    """The requested page of the list of maps, and its filter."""
+
+    __slots__ = ()
+    STATUSES = get_args(MapStatus)
+    PARAMETERS = _make_parameters(STATUSES, ", for one of its rows")
 
 
 class WorkflowsQuery(WorkQuery):

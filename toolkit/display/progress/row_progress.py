@@ -18,10 +18,14 @@ class RowProgress:
     """Show how many rows are done, why rows failed, and the expected total cost and remaining time.
 
     At the end, each reason has a line with the first row's error.
+
+    Attributes:
+        total: number of rows.
+        done: number of rows that have ended.
     """
 
     def __init__(self, total: int, limit_usd: float | None, *, is_shown: bool = True) -> None:
-        self._total = total
+        self.total = total
         self._limit_usd = limit_usd
         self._is_shown = is_shown
         self._began = time.monotonic()
@@ -55,7 +59,7 @@ class RowProgress:
             (self._failed if is_started else self._not_begun)[reason] += 1
             self._errors.setdefault(reason, error or "")
         at = time.monotonic()
-        if self._is_shown and (self.done == self._total or at - self._drawn_at > REDRAW_INTERVAL_S):
+        if self._is_shown and (self.done == self.total or at - self._drawn_at > REDRAW_INTERVAL_S):
             self._drawn_at = at
             self._draw(self.describe(spent_usd))
 
@@ -68,30 +72,31 @@ class RowProgress:
         >>> progress.describe(0.25)
         '1 of 3 rows, 1 failed (INVALID_OUTPUT), $0.25 of $1, about $0.75 for all'
         """
-        parts = [f"{self.done} of {self._total} rows"]
+        parts = [f"{self.done} of {self.total} rows"]
         for counts, words in ((self._failed, "failed"), (self._not_begun, "not begun")):
             if counts:
                 parts.append(f"{counts.total()} {words} ({_list_reasons(counts)})")
         budget = "" if self._limit_usd is None else f" of {format_usd(self._limit_usd)}"
         parts.append(f"{format_usd(round(spent_usd, 9))}{budget}")
-        remainder, starts = self._total - self.done, self.done - self._not_begun.total()
+        remainder, starts = self.total - self.done, self.done - self._not_begun.total()
         if starts and remainder:
             all_usd = spent_usd + spent_usd / starts * remainder
             parts.append(f"about {format_usd(float(f'{all_usd:.2g}'))} for all")
         if self._timed_count and remainder:
-            pace_s = (time.monotonic() - self._began) / self._timed_count
-            parts.append(f"about {pace_s * remainder:.0f} s left")
+            rate = self._timed_count / max(time.monotonic() - self._began, 1e-3)
+            pace = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
+            parts.append(f"about {remainder / rate:.0f} s left at {pace} rows/s")
         return ", ".join(parts)
 
     def _draw(self, line: str) -> None:
-        is_over = self.done == self._total
+        is_over = self.done == self.total
         lines = [line, *(self._list_errors() if is_over else ())]
         if self._place == "notebook" or (self._place == "batch" and is_over):
             failed = self._failed.total() + self._not_begun.total()
             html = "".join(map(render_line, lines))
             if failed or not is_over:
                 parts = {"completed": self.done - failed, "failed": failed}
-                shares = {state: count / self._total for state, count in parts.items()}
+                shares = {state: count / self.total for state, count in parts.items()}
                 html += render_stacked_bar(shares, line)
             self._screen.show("\n".join(lines), f'<div style="max-width:60em">{html}</div>')
         elif self._place == "terminal":

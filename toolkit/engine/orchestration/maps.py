@@ -1,36 +1,27 @@
 """The service of `/v1/maps`: accepts maps and their rows; `MapRunner` runs them."""
 
 import asyncio
-import base64
-import hashlib
 import time
-from collections.abc import Mapping, Sequence
-
-from pydantic_core import from_json
+from collections.abc import Sequence
 
 from toolkit.contract.annotations import WorkAnnotate
-from toolkit.contract.base import ErrorInfo, JsonObject, format_rfc3339, now, to_canonical_json
+from toolkit.contract.base import JsonObject, format_rfc3339, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.maps import (
+    MAX_PAGE_ROWS,
     MapCreate,
     MapRecord,
-    MapRow,
     MapRowNumbers,
     MapRowPage,
     MapRows,
     RowCounts,
 )
-from toolkit.contract.money import to_wire_usd
 from toolkit.contract.operations.queries import EventsQuery
-from toolkit.contract.row_templates import (
-    check_columns,
-    fill_templates,
-    find_empty,
-    list_columns,
-)
-from toolkit.engine.annotations import build_annotation, list_given_tags
+from toolkit.contract.operations.work_queries import NO_FILTER, WorkFilter
+from toolkit.contract.row_templates import fill_templates, find_empty, list_columns
+from toolkit.engine.annotations import annotate_record, build_annotation, list_given_tags
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission, check_place
@@ -38,7 +29,14 @@ from toolkit.engine.execution.batch_map_runner import BatchMapRunner
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.map_runner import MapRunner
-from toolkit.engine.money.amounts import from_nano_usd
+from toolkit.engine.orchestration.map_row_records import (
+    count_rows,
+    name_rows,
+    plan_rows,
+    read_row,
+    select_columns,
+)
+from toolkit.engine.orchestration.map_tables import RowPage, TableReader, parse_page
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.artifacts import Artifacts
@@ -46,6 +44,7 @@ from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.record_reader import RecordReader
 from toolkit.plugins import Capability
 from toolkit.store import (
+    MAP_LIST,
     AppendEvent,
     Change,
     Conflict,
@@ -56,10 +55,7 @@ from toolkit.store import (
     UpdateRow,
 )
 
-PAGE_ROWS = 500  # ended rows in one answer
 BATCH_WINDOW_S = 0.05  # wait for more rows to end, because one row an answer would be many requests
-_JOB_MEMBERS = {"output", "cost_usd", "latency_ms", "provider", "model", "cached", "error"}
-_RETRIED = frozenset({"failed", "cancelled"})
 
 
 class Maps(RecordReader[MapRecord]):
@@ -72,6 +68,7 @@ class Maps(RecordReader[MapRecord]):
         self._leases = leases
         self._executor = executor
         self._artifacts = artifacts
+        self._tables = TableReader(core, artifacts)
         self._runners: dict[str, MapRunner] = {}  # of the maps that run here
         leases.register_handler("map", self._run)
 
@@ -79,9 +76,9 @@ class Maps(RecordReader[MapRecord]):
         """Accept a map with its first rows, or return the account's map of the same key.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a faulty template, row or key of another map,
-                `NOT_FOUND` for an unknown capability, `CREDENTIALS_MISSING`,
-                `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
+            RequestError: `INVALID_REQUEST` for a faulty template, row or table, or the key of
+                another map, `NOT_FOUND` for an unknown capability or artifact,
+                `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
         """
         capability = self._core.registry.require(request.capability)
         list_columns(request.input)
@@ -94,28 +91,38 @@ class Maps(RecordReader[MapRecord]):
             )
         await check_place(self._core, context.scope, options.endpoint_id, options.compute_id)
         await self._core.allowances.check_bound(context, None)
+        pages = await self._tables.read(context, request.input, request)
         record = await self._find_by_key(context, request)
         if record is None:
-            record = await self._insert(context, request, capability)
-            if record is not None:
+            record = await self._insert(context, request, capability, pages)
+            if record is not None and len(pages) <= 1:
                 return record
-            record = await self._find_by_key(context, request)  # another request was first
+            if record is None:
+                record = await self._find_by_key(context, request)  # another request was first
             if record is None:
                 raise ServiceError(ErrorCode.UNAVAILABLE, "The map could not be stored: try again.")
-        if request.rows:
-            await self._add(context, record, request.rows)
+        if pages:
+            await self._add_pages(context, record, pages)
         return await self.get(context, record.id)
 
     async def _insert(
-        self, context: RequestContext, request: MapCreate, capability: Capability
+        self,
+        context: RequestContext,
+        request: MapCreate,
+        capability: Capability,
+        pages: Sequence[RowPage],
     ) -> MapRecord | None:
-        """Store a new map with its first rows, and begin; return None if its key exists by now."""
+        """Store a new map with its first page of rows, and begin unless other pages follow.
+
+        Returns:
+            None if its key exists by now.
+        """
         map_id = new_id(Prefix.MAP)
         options = request.options
         if options.sealed is True:
             options = options.model_copy(update={"sealed": map_id})
         members = dict(request)
-        del members["rows"], members["note"]
+        del members["rows"], members["artifact_id"], members["note"]
         record = MapRecord(
             **members
             | {
@@ -127,16 +134,17 @@ class Maps(RecordReader[MapRecord]):
                 "created_at": now(),
             }
         )
-        rows = _select_columns(record, request.rows)
+        rows = select_columns(record, parse_page(pages[0])) if pages else []
+        is_whole = len(pages) <= 1
         await self._check_any(context, record, rows)
         if rows:
             await self._core.quotas.check_queue(context.account_id)
-        row_changes, _ = _plan_rows(context, map_id, _name_rows(map_id, rows), {}, 0)
+        row_changes, _ = plan_rows(context.account_id, map_id, name_rows(map_id, rows), {}, 0)
         record.row_counts = RowCounts(total=len(row_changes), queued=len(row_changes))
         insert, lease = self._core.store.leases.build_root(
             map_id, "map", context.account_id, context.key_id
         )
-        if not rows:  # no process works on it until it has rows
+        if not (rows and is_whole):  # no process works on it until it has its rows
             insert = InsertRow("roots", {**insert.values, "open": False, "owner": None})
         changes: list[Change] = [
             insert,
@@ -151,10 +159,11 @@ class Maps(RecordReader[MapRecord]):
             *row_changes,
         ]
         try:
-            await commit_accepted(self._core, context, changes, record)
+            # The answer to a repeated request is stored once all pages are.
+            await commit_accepted(self._core, context, changes, record if is_whole else None)
         except Conflict:
             return None
-        if rows:
+        if rows and is_whole:
             self._leases.start(lease)
         return record
 
@@ -198,7 +207,7 @@ class Maps(RecordReader[MapRecord]):
     async def rows_create(
         self, context: RequestContext, map_id: str, request: MapRows
     ) -> MapRowNumbers:
-        """Add a page of rows, and run those that have no result.
+        """Add a page of rows or the rows of an artifact, and run those that have no result.
 
         Returns:
             the number of each given row; a row that the map had already keeps its number.
@@ -207,21 +216,38 @@ class Maps(RecordReader[MapRecord]):
             RequestError: `NOT_FOUND`, and as for `create` if none of the map's rows could run.
         """
         record = await super().get(context, map_id)
-        return await self._add(context, record, request.rows)
+        pages = await self._tables.read(context, record.input, request)
+        return await self._add_pages(context, record, pages)
+
+    async def _add_pages(
+        self, context: RequestContext, record: MapRecord, pages: Sequence[RowPage]
+    ) -> MapRowNumbers:
+        """Add pages of rows, and begin after the last, so that a crash before it costs nothing."""
+        numbers: list[int] = []
+        _, last_end = await self._core.store.map_rows.measure(record.id)
+        has_work = record.status not in FINAL_STATUSES
+        for page in pages:
+            added, is_work = await self._add(context, record, parse_page(page))
+            numbers += added
+            has_work |= is_work
+        if has_work:
+            await self._begin(context, record)
+        return MapRowNumbers(numbers=numbers, last_end=last_end)
 
     async def _add(
         self, context: RequestContext, record: MapRecord, rows: Sequence[JsonObject]
-    ) -> MapRowNumbers:
-        needed = _select_columns(record, rows)
-        named = _name_rows(record.id, needed)
+    ) -> tuple[list[int], bool]:
+        """Add a page of rows; return their numbers, and whether any of them has no result."""
+        needed = select_columns(record, rows)
+        named = name_rows(record.id, needed)
         size_bytes = sum(len(doc) for _, doc in named)
         await self._core.quotas.check_storage(context.account_id, size_bytes)
         while True:
             known = await self._core.store.map_rows.find([row_id for row_id, _ in named])
-            size, last_end = await self._core.store.map_rows.measure(record.id)
+            size, _ = await self._core.store.map_rows.measure(record.id)
             if not size:
                 await self._check_any(context, record, needed)
-            changes, numbers = _plan_rows(context, record.id, named, known, size)
+            changes, numbers = plan_rows(context.account_id, record.id, named, known, size)
             has_work = bool(changes) or any(row["status"] == "queued" for row in known.values())
             if has_work and record.status in FINAL_STATUSES:
                 # At once, so that nobody takes the map for ended until its process has begun.
@@ -231,11 +257,11 @@ class Maps(RecordReader[MapRecord]):
                     PatchDocument("maps", record.id, queued),
                 ]
             try:
-                await self._core.store.write(changes)
+                if changes:
+                    await self._core.store.write(changes)
             except Conflict:  # another request has added rows meanwhile
                 continue
-            await self._begin(context, record)
-            return MapRowNumbers(numbers=numbers, last_end=last_end)
+            return numbers, has_work
 
     async def _check_any(
         self, context: RequestContext, record: MapRecord, rows: Sequence[JsonObject]
@@ -295,45 +321,32 @@ class Maps(RecordReader[MapRecord]):
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        record = await self._count_rows(await super().get(context, map_id))
-        return await self._core.annotations.show(record, map_id)
+        record = await super().get(context, map_id)
+        counts = await self._core.store.map_rows.count(map_id)
+        return await self._core.annotations.show(count_rows(record, counts), map_id)
 
     async def list(
-        self, context: RequestContext, limit: int, before: str | None
+        self,
+        context: RequestContext,
+        limit: int,
+        before: str | None,
+        work_filter: WorkFilter = NO_FILTER,
     ) -> list[MapRecord]:
-        """List a page of maps, newest first."""
-        records = await super().list(context, limit, before)
+        """List a page of the maps that match a filter, newest first."""
+        rows = await self._core.store.list_work(MAP_LIST, context.scope, work_filter, limit, before)
+        counts: dict[str, list[Row]] = {row["id"]: [] for row in rows}
+        for count in await self._core.store.map_rows.count(*counts):
+            counts[count["map_id"]].append(count)
         return [
-            await self._core.annotations.show(await self._count_rows(record), record.id)
-            for record in records
+            annotate_record(count_rows(self._records.read(row), counts[row["id"]]), row)
+            for row in rows
         ]
 
-    async def _count_rows(self, record: MapRecord) -> MapRecord:
-        counts = RowCounts()
-        reasons: dict[str, int] = {}
-        nano = completed_nano = 0
-        for row in await self._core.store.map_rows.count(record.id):
-            number, status = int(row["n"]), str(row["status"])
-            counts.total += number
-            setattr(counts, status, getattr(counts, status) + number)
-            nano += int(row["nano"])
-            completed_nano += int(row["nano"]) if status == "completed" else 0
-            if row["reason"] is not None:
-                reasons[row["reason"]] = reasons.get(row["reason"], 0) + number
-        expected = None
-        if counts.completed:
-            rest = counts.queued + counts.running
-            mean = from_nano_usd(completed_nano) / counts.completed
-            expected = to_wire_usd(from_nano_usd(nano) + mean * rest)
-        update: dict[str, object] = {
-            "row_counts": counts,
-            "reasons": reasons,
-            "cost_incurred_usd": to_wire_usd(from_nano_usd(nano)),
-            "estimated_cost_usd": expected,
-        }
-        if record.status == "completed" and counts.queued:
-            update["status"] = "queued"  # rows were added, and are about to begin
-        return record.model_copy(update=update)
+    async def count(
+        self, context: RequestContext, work_filter: WorkFilter = NO_FILTER
+    ) -> int | None:
+        """Count the maps that match a filter; None if that takes too long."""
+        return await self._core.store.count_work(MAP_LIST, context.scope, work_filter)
 
     async def rows_list(
         self, context: RequestContext, map_id: str, query: EventsQuery
@@ -350,11 +363,11 @@ class Maps(RecordReader[MapRecord]):
                 raise build_not_found("map", map_id)
             is_over = status["status"] in FINAL_STATUSES
             last = await store.get_last_event_number(map_id)
-            rows = await store.map_rows.list_ended(map_id, query.after, PAGE_ROWS)
+            rows = await store.map_rows.list_ended(map_id, query.after, MAX_PAGE_ROWS)
             remaining_s = deadline - time.monotonic()
             if rows or is_over or remaining_s <= 0:
-                is_last = is_over and len(rows) < PAGE_ROWS
-                return MapRowPage(rows=[_read_row(row) for row in rows], is_last=is_last)
+                is_last = is_over and len(rows) < MAX_PAGE_ROWS
+                return MapRowPage(rows=[read_row(row) for row in rows], is_last=is_last)
             await store.wait_for_event(map_id, after=last, timeout_s=remaining_s)
             await asyncio.sleep(min(BATCH_WINDOW_S, max(0.0, deadline - time.monotonic())))
 
@@ -376,76 +389,3 @@ class Maps(RecordReader[MapRecord]):
 
 def _make_key(account_id: str, key: str | None) -> str | None:
     return None if key is None else f"{account_id}/{key}"
-
-
-def _select_columns(record: MapRecord, rows: Sequence[JsonObject]) -> list[JsonObject]:
-    """Select the columns that a map's templates name.
-
-    Raises:
-        RequestError: `INVALID_REQUEST` for a row that lacks one.
-    """
-    columns = list_columns(record.input)
-    for row in rows:
-        check_columns(columns, row.keys())
-    return [{name: row[name] for name in columns} for row in rows]
-
-
-def _name_rows(map_id: str, rows: Sequence[JsonObject]) -> list[tuple[str, str]]:
-    """Return the id and the JSON of each row; equal rows have the same id."""
-    docs = [to_canonical_json(row) for row in rows]
-    digests = [hashlib.sha256(doc.encode()).digest()[:16] for doc in docs]
-    texts = [base64.urlsafe_b64encode(digest).decode().rstrip("=") for digest in digests]
-    return [(f"{map_id}/{text}", doc) for text, doc in zip(texts, docs, strict=True)]
-
-
-def _plan_rows(
-    context: RequestContext,
-    map_id: str,
-    named: Sequence[tuple[str, str]],
-    known: Mapping[str, Row],
-    size: int,
-) -> tuple[list[Change], list[int]]:
-    """Return the changes that add rows and queue failed rows again, and the rows' numbers.
-
-    Args:
-        named: the id and the JSON of each row.
-        known: the rows that the map has already, by id.
-        size: the number of its rows.
-    """
-    numbers = {row_id: int(row["n"]) for row_id, row in known.items()}
-    changes: list[Change] = []
-    for row_id, doc in named:
-        if row_id not in numbers:
-            numbers[row_id] = size + len(numbers) - len(known)
-            values: dict[str, object] = {
-                "id": row_id,
-                "account_id": context.account_id,
-                "map_id": map_id,
-                "n": numbers[row_id],
-                "doc": doc,
-                "status": "queued",
-            }
-            changes.append(InsertRow("map_rows", values))
-    changes += [
-        # It keeps the number of its end until the next, so that no number is given twice.
-        UpdateRow("map_rows", row_id, {"status": "queued", "reason": None})
-        for row_id, row in known.items()
-        if row["status"] in _RETRIED
-    ]
-    return changes, [numbers[row_id] for row_id, _ in named]
-
-
-def _read_row(row: Row) -> MapRow:
-    members: dict[str, object] = {
-        "row": row["n"],
-        "n": row["ended"],
-        "status": row["status"],
-        "job_id": row["job_id"],
-        "cost_incurred_usd": to_wire_usd(from_nano_usd(int(row["nano"]))),
-    }
-    if row["doc"] is not None:
-        job: JsonObject = from_json(row["doc"])
-        members |= {name: job[name] for name in _JOB_MEMBERS & job.keys()}
-    elif row["reason"] is not None:
-        members["error"] = ErrorInfo(code=row["reason"], message=row["error"] or row["reason"])
-    return MapRow(**members)

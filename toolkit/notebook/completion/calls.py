@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from toolkit.client import AsyncClient, Client, Workflow
 from toolkit.contract.operations.index import INDEX
 from toolkit.contract.operations.work_queries import (
+    MapsQuery,
     RunsQuery,
     TasksQuery,
     WorkflowsQuery,
@@ -35,6 +36,7 @@ PATHS = {
 }
 _QUERIES: dict[str, type[WorkQuery]] = {
     "runs": RunsQuery,
+    "maps": MapsQuery,
     "workflows": WorkflowsQuery,
     "tasks": TasksQuery,
 }

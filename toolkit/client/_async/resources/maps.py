@@ -2,20 +2,18 @@
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolkit.client._async.handle import AsyncAnnotated
-from toolkit.client._async.resource import AsyncWorkResource
+from toolkit.client._async.resource import AsyncAnnotatedResource
 from toolkit.client._map_view import MapView, read_result, show_result
-from toolkit.client._replies import AsyncReply
-from toolkit.client._resource_calls import AnnotatedCalls
-from toolkit.client._wire.messages import LONG_POLL_S
+from toolkit.client._row_tables import Library
+from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract.maps import MapRecord, MapRow, MapRowNumbers, MapRowPage
 from toolkit.display.progress import ProgressMode
 from toolkit.display.progress.row_progress import RowProgress
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pydantic import BaseModel
 
 
@@ -39,16 +37,18 @@ class AsyncMapRun(MapView, AsyncAnnotated[MapRecord]):
             if page.is_last or not (wait or page.rows):
                 return
 
-    async def add_rows(self, rows: Sequence[Mapping[str, object]]) -> MapRowNumbers:
-        """Add up to 1,000 rows, each with its columns; failed rows among them run again.
+    async def add_rows(
+        self, rows: Sequence[Mapping[str, object]] | None = None, *, artifact: str | None = None
+    ) -> MapRowNumbers:
+        """Add rows, as `client.maps.add_rows` does; failed rows among them run again.
 
         Returns:
             the number of each row in the map; equal rows have the same number.
         """
-        return await self._maps.add_rows(self.id, rows)
+        return await self._maps.add_rows(self.id, rows, artifact=artifact)
 
     async def rows(self, after: int = 0, wait_s: int = 0) -> MapRowPage:
-        """Read the rows that ended after the end with this number, at most 500.
+        """Read the rows that ended after the end with this number, at most 1,000.
 
         Args:
             wait_s: maximum seconds to wait for the first.
@@ -59,16 +59,20 @@ class AsyncMapRun(MapView, AsyncAnnotated[MapRecord]):
     def _maps(self) -> "AsyncMaps":
         return AsyncMaps(self._http)
 
-    async def results(self, output_model: "type[BaseModel] | None" = None) -> "pd.DataFrame":
-        """Return the rows that have ended so far as a table, indexed by their numbers.
+    async def results(
+        self, output_model: "type[BaseModel] | None" = None, *, library: Library = "pandas"
+    ) -> Any:
+        """Return the rows that have ended so far as a table, by their numbers.
 
         Args:
             output_model: pydantic model whose fields become columns.
+            library: library of the table: pandas, whose index has the numbers, or polars or
+                pyarrow, whose column `row` has them.
         """
         rows: list[MapRow] = []
         async for row in self.iter_rows(wait=False):
             rows.append(row)
-        return self._build_table(rows, output_model)
+        return self._build_table(rows, output_model, library)
 
     async def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
         """Show the progress of the rows, until the map's end or a monotonic deadline."""
@@ -87,7 +91,7 @@ class AsyncMapRun(MapView, AsyncAnnotated[MapRecord]):
                 await self.refresh()
 
 
-class AsyncMaps(AnnotatedCalls[AsyncReply[AsyncMapRun]], AsyncWorkResource[AsyncMapRun]):
+class AsyncMaps(AsyncAnnotatedResource[AsyncMapRun]):
     """`client.maps`: list, read, annotate and cancel maps; `client.map` begins one and waits."""
 
     handle = AsyncMapRun
@@ -100,18 +104,32 @@ class AsyncMaps(AnnotatedCalls[AsyncReply[AsyncMapRun]], AsyncWorkResource[Async
         """
         return await self._create(body)
 
-    async def add_rows(self, id: str, rows: Sequence[Mapping[str, object]]) -> MapRowNumbers:
-        """Add up to 1,000 rows, each with its columns; failed rows among them run again.
+    async def add_rows(
+        self,
+        id: str,
+        rows: Sequence[Mapping[str, object]] | None = None,
+        *,
+        artifact: str | None = None,
+    ) -> MapRowNumbers:
+        """Add rows, each with its columns; failed rows among them run again.
+
+        Args:
+            id: id of the map.
+            rows: up to 1,000 rows.
+            artifact: id of an artifact with up to 100,000 rows as JSON lines, CSV, Parquet or
+                Arrow, in place of `rows`.
 
         Returns:
             the number of each row in the map; equal rows have the same number.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a faulty row or table, `NOT_FOUND`.
         """
-        return await self._http.request_record(
-            MapRowNumbers, "POST", f"/maps/{id}/rows", json={"rows": list(rows)}
-        )
+        body = drop_none(rows=None if rows is None else list(rows), artifact_id=artifact)
+        return await self._http.request_record(MapRowNumbers, "POST", f"/maps/{id}/rows", json=body)
 
     async def rows(self, id: str, after: int = 0, wait_s: int = 0) -> MapRowPage:
-        """Read the rows that ended after the end with this number, at most 500.
+        """Read the rows that ended after the end with this number, at most 1,000.
 
         Args:
             wait_s: maximum seconds to wait for the first.
