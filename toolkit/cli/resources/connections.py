@@ -22,9 +22,7 @@ add_resource_commands(app, "connections", CONNECTION_COLUMNS)
 Vendor = Annotated[str, Argument(help="A vendor.", autocompletion=completion.providers)]
 Connected = Annotated[
     str,
-    Argument(
-        help="Connected vendor, or id of a connection.", autocompletion=completion.connected_vendors
-    ),
+    Argument(help="Connected vendor, or id of a connection.", autocompletion=completion.providers),
 ]
 Members = Annotated[
     list[str] | None,
