@@ -3,10 +3,10 @@
 import ipywidgets
 
 from toolkit.client import Client, Plan, Task
+from toolkit.notebook.live_graph import LiveGraph
 from toolkit.notebook.schema_form import guard_control
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 from toolkit.notebook.widgets.task_review import TaskReview
-from toolkit.notebook.widgets.workflow_graph import WorkflowGraph
 
 EXAMPLE_OBJECTIVE = "A social card with a spoken summary about tidal power"
 
@@ -28,7 +28,7 @@ class TaskDashboard(Panel):
         self._client = client
         self.task: Task | None = None
         self._previewed: tuple[str, float, Plan] | None = None
-        self.graph: WorkflowGraph | None = None
+        self.graph: LiveGraph | None = None
         self.review: TaskReview | None = None
         self.objective = make_labelled(ipywidgets.Textarea, "objective", value=objective)
         self.objective.rows = 2
@@ -97,7 +97,7 @@ class TaskDashboard(Panel):
         self.show_message(f"{self.task.id} is running.", fault=False)
         before = (self.graph, self.review)
         # Each part reads the task itself: both follow it, and neither waits for the other.
-        self.graph = WorkflowGraph(self.task)
+        self.graph = LiveGraph(self.task)
         self.review = TaskReview(self._client.tasks.get(self.task.id))
         self.shown.children = (self.graph, self.review)
         for part in before:

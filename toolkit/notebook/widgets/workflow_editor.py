@@ -15,10 +15,10 @@ from toolkit.engine import Registry
 from toolkit.notebook.code_export import find_faults, render_python, sort_nodes
 from toolkit.notebook.function_forms import OfferedFunctions, build_form_schema, read_arguments
 from toolkit.notebook.graph_widget import GraphWidget
+from toolkit.notebook.live_graph import LiveGraph
 from toolkit.notebook.schema_form import SchemaForm, guard_control
 from toolkit.notebook.widget_base import Panel, close_all, make_button, make_labelled, make_row
 from toolkit.notebook.widget_html import render_pre
-from toolkit.notebook.widgets.workflow_graph import WorkflowGraph
 from toolkit.settings import Settings
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class WorkflowEditor(Panel):
         self.nodes: list[dict[str, Any]] = body["nodes"]
         self.faults = []
         self.form: SchemaForm | None = None
-        self.graph: WorkflowGraph | None = None
+        self.graph: LiveGraph | None = None
         self.name = make_labelled(ipywidgets.Text, "name", value=body["name"])
         self.max_retries = make_labelled(
             ipywidgets.BoundedIntText, "retries of a node", value=body.get("max_retries", 0), max=3
@@ -297,7 +297,7 @@ class WorkflowEditor(Panel):
     def _submit_workflow(self, workflow: Workflow) -> None:
         run = self._client.workflows.submit(workflow)
         self.show_message(f"{run.id} is under way.", fault=False)
-        before, self.graph = self.graph, WorkflowGraph(run)
+        before, self.graph = self.graph, LiveGraph(run)
         self._run_view.children = (self.graph,)
         if before is not None:
             before.close()
