@@ -252,13 +252,6 @@ def test_recommends_the_failed_node_before_a_cancelled_node() -> None:
     assert verdict.criteria.output_completeness == 0
 
 
-@pytest.mark.parametrize("retries_left", [0, -1])
-def test_fails_without_retries_left(retries_left: int) -> None:
-    """Given a defect and no retries left, then the task fails without a recommendation."""
-    verdict = review_with(replace_blob("copy", b""), retries_left=retries_left)
-    assert (verdict.decision, verdict.recommended_action) == ("fail", None)
-
-
 def test_fails_without_a_deliverable() -> None:
     """Given a deliverable without a node, then the task fails, because no retry can help."""
     evidence = [value for name, value in build_good_evidence().items() if name != "narration"]
