@@ -91,9 +91,10 @@ def test_headline_has_nodes_money_and_time() -> None:
     for part in ("… tides", "1 of 3 done", "1 running", "1 pending", "3.0 s", "$0.25 of $1"):
         assert part in format_headline(work, at(3))
     first, second, third = choose_rows(work, at(3))
-    assert (first.status, first.seconds, first.cost) == ("completed", "2.0 s", "$0.25")
-    assert (second.status, second.note) == ("running", "openai")
-    assert (third.status, third.seconds) == ("pending", "")
+    assert (first.status, first.part, first.seconds) == ("completed", 1, "2.0 s")
+    assert first.cost == "$0.25"
+    assert (second.part, second.note) == (0.5, "openai")
+    assert (third.part, third.seconds) == (0, "")
 
 
 def test_shows_running_and_failed_nodes_of_many() -> None:

@@ -32,7 +32,7 @@ def render_progress(work: WorkProgress, now: datetime) -> str:
     total = len(work.nodes)
     bar = ""
     if total > 1:
-        bar = render_stacked_bar({"completed": count / total}, f"{count} of {total}")
+        bar = render_bar(count / total, "completed", f"{count} of {total}", width="100%")
     rows = "".join(_render_row(row, alone=work.is_single) for row in choose_rows(work, now))
     table = (
         f'<table style="margin:2px 0;border-collapse:collapse;min-width:40em">{rows}</table>'
@@ -59,7 +59,8 @@ def render_line(line: str) -> str:
 
 
 def _render_row(row: ProgressRow, *, alone: bool) -> str:
-    cells = [escape(row.name), escape(format_status(row.status)), row.seconds, row.cost]
+    bar = render_bar(row.part, row.status, row.status, width="9em")
+    cells = [escape(row.name), escape(format_status(row.status)), bar, row.seconds, row.cost]
     columns = "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells)
     note = f'<td style="{CELL};{QUIET};white-space:normal">{escape_text(row.note)}</td>'
     text_row = ""
@@ -67,18 +68,30 @@ def _render_row(row: ProgressRow, *, alone: bool) -> str:
         text = row.text if alone else row.text[-MAX_LINE_CHARACTERS:]
         # The text fills the width that the other rows need, without adding to it.
         style = "white-space:pre-wrap;text-align:left;width:0;min-width:100%;padding-bottom:4px"
-        text_row = f'<tr><td colspan="5"><div style="{style}">{escape_text(text)}</div></td></tr>'
+        text_row = f'<tr><td colspan="6"><div style="{style}">{escape_text(text)}</div></td></tr>'
     return f'<tr data-node="{escape(row.name)}">{columns}{note}</tr>{text_row}'
+
+
+def render_bar(part: float | None, status: str, label: str, width: str) -> str:
+    """Render a bar; the bar is hatched if the completed part is unknown."""
+    fill, stroke = STATE_COLOURS.get(status, STATE_COLOURS["pending"])
+    hatched = f"repeating-linear-gradient(45deg,{stroke} 0 4px,{fill} 4px 8px)"
+    segment = _render_segment(1, hatched) if part is None else _render_segment(part, stroke)
+    return _render_frame(segment, label, width)
 
 
 def render_stacked_bar(shares: Mapping[str, float], label: str) -> str:
     """Render a bar in which each state has its share, from 0 to 1, in its colour."""
-    segments = "".join(
-        f'<div style="width:{100 * share:.4g}%;height:100%;background:{STATE_COLOURS[state][1]}">'
-        "</div>"
-        for state, share in shares.items()
-    )
+    segments = [_render_segment(share, STATE_COLOURS[s][1]) for s, share in shares.items()]
+    return _render_frame("".join(segments), label, "100%")
+
+
+def _render_segment(share: float, background: str) -> str:
+    return f'<div style="width:{100 * share:.4g}%;height:100%;background:{background}"></div>'
+
+
+def _render_frame(segments: str, label: str, width: str) -> str:
     return (
-        f'<div role="img" aria-label="{escape(label)}" style="display:flex;width:100%;'
+        f'<div role="img" aria-label="{escape(label)}" style="display:flex;width:{width};'
         f'height:6px;margin:6px 0;border-radius:3px;overflow:hidden;{GROUND}">{segments}</div>'
     )

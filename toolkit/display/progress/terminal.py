@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import TextIO
 
+from rich.bar import Bar
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -13,6 +14,7 @@ from toolkit.display.progress.work_progress import WorkProgress
 from toolkit.display.text import format_status
 
 COLOURS = {"completed": "green", "failed": "red", "running": "yellow"}
+BAR_WIDTH = 16
 MAX_LINE_CHARACTERS = 160  # of the end of a text that is being written
 
 
@@ -27,15 +29,17 @@ def open_live(stream: TextIO) -> Live:
 def render_work(work: WorkProgress, now: datetime) -> RenderableType:
     """Render the progress of work: headline, a row for each node, and the texts being written."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-    for _ in range(4):
+    for _ in range(5):
         table.add_column(no_wrap=True)
     table.add_column(ratio=1, overflow="ellipsis", no_wrap=True)
     texts = []
     for row in choose_rows(work, now):
         colour = COLOURS.get(row.status, "default")
+        part = 0.0 if row.part is None else row.part
         table.add_row(
             Text(escape_line(row.name)),
             Text(format_status(row.status), style=colour),
+            Bar(1.0, 0.0, part, width=BAR_WIDTH, color=colour),
             row.seconds,
             row.cost,
             Text(escape_line(row.note), style="dim"),

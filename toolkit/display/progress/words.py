@@ -4,45 +4,77 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from graphlib import TopologicalSorter
-from statistics import fmean
 
 from toolkit.contract.money import format_usd
 from toolkit.display.progress.work_progress import NodeState, WorkProgress
 from toolkit.display.text import SYMBOLS, format_count, format_seconds, truncate_line
 
-MAX_CHAINED = 2_000  # nodes; of larger graphs, no chain is measured
-MIN_LEFT = 0.1  # share of the mean time that remains at least, even for a late node
+MAX_CHAINED = 2_000  # nodes; larger graphs use only the mean time
+LATE_PART = 0.1  # share of the expected time that remains at least, even for a late node
 MAX_ROWS = 12  # of larger graphs, only running and failed nodes are shown
 MAX_ID_CHARACTERS = 40
 COUNTED = ("failed", "cancelled", "running", "queued", "pending")
 
 
-def estimate_left_s(work: WorkProgress, now: datetime) -> float | None:
-    """Estimate the remaining seconds by the mean duration of completed nodes, if there are any.
+class Pace:
+    """The durations of a graph's nodes so far, by capability."""
 
-    The estimate is the duration of the longest chain of remaining nodes. If nodes wait only for a
-    free slot, it is at least the duration of all remaining nodes, run as many at a time as so far.
-    """
-    nodes = work.nodes
-    durations = [
-        node.took_s
-        for node in nodes.values()
-        if node.status == "completed" and not node.is_cached and node.took_s is not None
-    ]
-    remaining = {id: node for id, node in nodes.items() if not node.is_over}
-    if not durations or not remaining:
-        return None
-    mean_s = fmean(durations)
-    left_s = {
-        id: max(MIN_LEFT * mean_s, mean_s - (node.measure_s(now) or 0.0))
-        for id, node in remaining.items()
-    }
-    chain_s = _measure_longest_chain(nodes, left_s) if len(nodes) <= MAX_CHAINED else 0.0
-    has_waiting = any(
-        node.status != "running" and remaining.keys().isdisjoint(node.depends_on)
-        for node in remaining.values()
-    )
-    return max(chain_s, sum(left_s.values()) / max(1, work.width)) if has_waiting else chain_s
+    def __init__(self, nodes: Mapping[str, NodeState], now: datetime) -> None:
+        self._nodes = nodes
+        self._now = now
+        sums: dict[str, tuple[float, int]] = {}
+        for node in nodes.values():
+            if node.status == "completed" and not node.is_cached and node.took_s is not None:
+                for name in (node.capability, ""):
+                    sum_s, count = sums.get(name, (0.0, 0))
+                    sums[name] = sum_s + node.took_s, count + 1
+        self._means = {name: sum_s / count for name, (sum_s, count) in sums.items()}
+
+    def find_expected_s(self, node: NodeState) -> float | None:
+        """Find the expected duration of a node in seconds; return None while nothing is known."""
+        return self._means.get(node.capability, node.expected_s or self._means.get(""))
+
+    def measure_part(self, node: NodeState) -> float | None:
+        """Estimate the completed part of a node, from 0 to 1; return None if it is unknown."""
+        if node.status != "running":
+            return 1.0 if node.status == "completed" else 0.0
+        took_s, expected_s = node.measure_s(self._now), self.find_expected_s(node)
+        if took_s is None or not expected_s:
+            return None
+        return min(1 - LATE_PART / 2, took_s / expected_s)
+
+    def estimate_left_s(self, width: int) -> float | None:
+        """Estimate the remaining seconds; return None while a node's duration is unknown.
+
+        The estimate is the duration of the longest chain of remaining nodes. If nodes wait only for
+        a free slot, it is at least the duration of all remaining nodes, run `width` at a time.
+
+        Args:
+            width: highest number of nodes that have run at once so far.
+        """
+        remaining_s: dict[str, float] = {}
+        for id, node in self._nodes.items():
+            if node.is_over:
+                continue
+            all_s = self.find_expected_s(node)
+            if all_s is None:
+                return None
+            remaining_s[id] = max(LATE_PART * all_s, all_s - (node.measure_s(self._now) or 0.0))
+        if not remaining_s:
+            return None
+        even_s = sum(remaining_s.values()) / max(1, width)
+        if len(self._nodes) > MAX_CHAINED:
+            return even_s
+        chain_s = _measure_longest_chain(self._nodes, remaining_s)
+        return max(even_s, chain_s) if self._has_waiting(remaining_s) else chain_s
+
+    def _has_waiting(self, remaining_s: Mapping[str, float]) -> bool:
+        """Check whether a node does not run although all its dependencies are over."""
+        return any(
+            self._nodes[id].status != "running"
+            and remaining_s.keys().isdisjoint(self._nodes[id].depends_on)
+            for id in remaining_s
+        )
 
 
 def _measure_longest_chain(
@@ -61,6 +93,7 @@ class ProgressRow:
     """The displayed details of a node.
 
     Attributes:
+        part: completed part, from 0 to 1; None if it is unknown.
         note: its error, the reason for waiting, or its provider.
         text: text and tool calls that the node is writing.
         reasoning: reasoning of the node's model, also after the node's end.
@@ -68,6 +101,7 @@ class ProgressRow:
 
     name: str
     status: str
+    part: float | None
     seconds: str
     cost: str
     note: str
@@ -77,12 +111,13 @@ class ProgressRow:
 
 def choose_rows(work: WorkProgress, now: datetime) -> list[ProgressRow]:
     """Choose the nodes to show: all nodes, or the failed and the running nodes of a large graph."""
+    pace = Pace(work.nodes, now)
     nodes = list(work.nodes.values())
     if len(nodes) > MAX_ROWS:
         failed = [node for node in nodes if node.status == "failed"][: MAX_ROWS // 2]
         running = [node for node in nodes if node.status == "running"]
         nodes = [*failed, *running[: MAX_ROWS - len(failed)]]
-    return [_make_row(node, work, now) for node in nodes]
+    return [_make_row(node, work, pace, now) for node in nodes]
 
 
 def format_headline(work: WorkProgress, now: datetime) -> str:
@@ -98,7 +133,7 @@ def format_headline(work: WorkProgress, now: datetime) -> str:
         parts.append(work.detail)
     parts.append(_format_counted_seconds(work.measure_s(now)))
     parts.append(_format_money(work))
-    left_s = estimate_left_s(work, now)
+    left_s = Pace(work.nodes, now).estimate_left_s(work.width) if work.nodes else None
     if left_s is not None and left_s >= 1:
         parts.append(f"about {format_seconds(round(left_s))} left")
     return " · ".join(parts)
@@ -127,12 +162,13 @@ def format_end(work: WorkProgress, now: datetime) -> str:
     return f"{line}; {outcome}" if outcome else line
 
 
-def _make_row(node: NodeState, work: WorkProgress, now: datetime) -> ProgressRow:
+def _make_row(node: NodeState, work: WorkProgress, pace: Pace, now: datetime) -> ProgressRow:
     took_s = node.measure_s(now)
     note = node.error or node.detail or ("cached" if node.is_cached else node.provider)
     return ProgressRow(
         name=node.capability if node.id == work.id else truncate_line(node.id, MAX_ID_CHARACTERS),
         status=node.status,
+        part=pace.measure_part(node),
         seconds="" if took_s is None else f"{took_s:.1f} s",
         cost=format_usd(node.cost_usd) if node.is_over and node.status == "completed" else "",
         note=note,

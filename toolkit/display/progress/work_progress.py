@@ -23,6 +23,7 @@ class NodeState:
     """The state of a node as last reported.
 
     Attributes:
+        expected_s: expected duration in seconds, from its provider's latency; None if unknown.
         reasoning: end of the model's reasoning, kept until the node starts again.
         calls: tools that the model asks for, with their arguments, by index.
     """
@@ -38,6 +39,7 @@ class NodeState:
     cost_usd: float = 0.0
     started_at: datetime | None = None
     took_s: float | None = None
+    expected_s: float | None = None
     text: str = ""
     reasoning: str = ""
     calls: dict[int, str] = field(default_factory=dict)
@@ -82,6 +84,10 @@ class NodeState:
             self.took_s = (record.completed_at - record.started_at).total_seconds()
         if isinstance(record, Node):
             self.depends_on = record.depends_on
+        elif record.routing is not None:
+            candidates = [row for row in record.routing.candidates if not row.excluded][:1]
+            latency_ms = candidates[0].latency_p50_ms if candidates else None
+            self.expected_s = None if latency_ms is None else latency_ms / 1000
 
     def apply_event(self, event: Event) -> None:
         """Update the state by an event; a node that starts again loses its times and its text."""
