@@ -23,6 +23,8 @@ facts = draft.add("facts", "research.gather", topic="tides")
 draft.add("text", "llm.generate", objective="Tides", depends_on=[facts])
 flow = client.workflows.submit(draft).wait(progress=False)
 other = AsyncClient.local()
+def clean(table, limit=1):
+    return table[:limit]
 """
 DRAFT = 'new = Workflow("new")\nnew.add("one", "llm.generate", objective="x")\n'
 YAML = "%%workflow\nname: x\nnodes:\n  - id: facts\n    capability: research.gather\n"
@@ -55,6 +57,9 @@ ROWS = [
     ('draft.add("more", "composition.layout", the', ["theme="]),
     ('draft.add("more", "llm.generate", depends_on=["', ["facts", "text"]),
     ('draft.add("text", "llm.generate", depends_on=["', ["facts"]),
+    ('draft.add("more", clean, ', ["table=", "limit=", "depends_on="]),
+    ('draft.add("more", clean, table=facts, li', ["limit="]),
+    ('draft.add("more", cle', ["clean"]),
     ('draft["', ["facts", "text"]),
     (DRAFT + 'new.add("two", "speech.generate", depends_on=["', ["one"]),
     ('flow["', ["facts", "text"]),
@@ -66,8 +71,11 @@ ROWS = [
     ("client.runs.list(min", ["min_cost_usd="]),
     ('client.runs.list(provider="open', ["openai"]),
     ('client.workflows.list(capability="comp', ["composition.layout"]),
+    ('client.runs.list(tag="ti', ["tides"]),
+    (f'{ASK}, tags=["ti', ["tides"]),
     ('client.tasks.create("x", planner="', ["rules", "auto", "llm"]),
     ('other.runs.create("llm', ["llm.generate"]),
+    ("%%run llm.generate --tag ti", ["tides"]),
     ("%%run ", ["image.generate", "research.gather"]),
     ("%%run llm.generate ", ["objective=", "context="]),
     ("%%run llm.generate --", ["--optimize-for", "--provider"]),
@@ -77,6 +85,7 @@ ROWS = [
     ("%%task --planner r", ["rules"]),
     ("%connect op", ["openai"]),
     ("%connect --sand", ["--sandbox"]),
+    ("%connect --client cl", ["client"]),
     ("%capabilities sp", ["speech.generate"]),
     ("%usage pro", ["provider"]),
     ("%%workflow\nna", ["name: "]),

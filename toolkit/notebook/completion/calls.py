@@ -38,10 +38,10 @@ _QUERIES: dict[str, type[WorkQuery]] = {
     "workflows": WorkflowsQuery,
     "tasks": TasksQuery,
 }
+_COMPARED_PATHS = {"run": "/runs", "wfl": "/workflows", "job": "/jobs"}
 # Options whose values are ids of records.
 _PLACES = {"endpoint_id": "/endpoints", "compute_id": "/compute"}
 _TAKES_RUN = ("runs.create", "route")
-_TAKES_ANY_WORK = ("events", "compare")
 _NODE_METHODS = ("job", "artifact", "fork")
 _DRAFT = re.compile(r"([^\W\d]\w*)\s*(?::[^=\n]+)?=\s*(?:\w+\.)?Workflow\(")
 
@@ -75,7 +75,7 @@ class CallCompleter:
         self, feed: ClientFeed, client: Any, call: str, site: CallSite
     ) -> list[Proposal] | None:
         area, _, method = call.partition(".")
-        if call in _TAKES_RUN:
+        if call in _TAKES_RUN and site.keyword != "tags":
             return self._complete_run(feed, site)
         if area == "capabilities":
             return self._complete_capabilities(feed, method, site)
@@ -83,16 +83,22 @@ class CallCompleter:
             call == "connections.create" and is_argument(site, 0, "provider")
         ):
             return feed.list_providers()
+        if call == "compare" and site.position in (0, 1):
+            return list_comparable(feed, site.texts.get(1 - site.position, ""))
         if method == "list" and site.keyword:
             names = list_capability_names(feed) if site.keyword == "capability" else []
             proposals = complete_filter(feed, area, site.keyword, names)
             if proposals is not None:
                 return proposals
+        if site.keyword == "tags":
+            return complete_filter(feed, area, "tags", [])
         if call == "usage.list" and is_argument(site, 0, "group_by"):
             return [Proposal(name) for name in USAGE_GROUPS]
-        if call in _TAKES_ANY_WORK and site.position is not None:
+        if call == "events" and is_argument(site, 0, "resource_id"):
             paths = ("/runs", "/workflows", "/tasks", "/jobs")
             return [proposal for path in paths for proposal in feed.list_records(path)]
+        if call == "workflows.fork" and is_argument(site, 1, "from_node"):
+            return feed.list_nodes(site.texts.get(0) or site.texts.get("id", ""))
         takes_id = site.is_subscript or (
             method not in ("", "create", "list", "upload", "submit") and is_argument(site, 0, "id")
         )
@@ -158,8 +164,9 @@ class CallCompleter:
             return complete_arguments(find_attribute(workflow, method), site)
         feed = find_notebook_feed(self._names)
         if is_argument(site, 1, "capability"):
-            # An unquoted word is the name of a function.
-            return None if site.prefix and not site.in_string else list_capability_names(feed)
+            if site.prefix and not site.in_string:  # an unquoted word is a function's name
+                return self._list_functions(site.prefix) or None
+            return list_capability_names(feed)
         if site.keyword == "depends_on":
             node_id = site.texts.get(0) or site.texts.get("id")
             return [node for node in nodes if node.text != node_id]
@@ -167,7 +174,25 @@ class CallCompleter:
             return None
         capability = find_capability(feed, site.texts.get(1) or site.texts.get("capability"))
         keywords = ["depends_on", "input", "options", "optional", "cache"]
+        if capability is None and not (site.keyword or site.in_string):
+            keywords = self._list_parameters(name) + keywords
         return self._complete_keywords(feed, capability, site, keywords)
+
+    def _list_functions(self, prefix: str) -> list[Proposal]:
+        return [
+            Proposal(name, "function")
+            for name, value in list(self._names.items())
+            if name.startswith(prefix) and inspect.isfunction(value)
+        ]
+
+    def _list_parameters(self, name: str) -> list[str]:
+        """List the parameters of the function passed to a workflow's `add`."""
+        called = re.search(
+            rf"(?<!\w){re.escape(name)}\.add\(\s*['\"][^'\"]*['\"]\s*,\s*([^\W\d]\w*)\s*,[^()]*\Z",
+            self._code,
+        )
+        function = None if called is None else self._names.get(called[1])
+        return list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
 
     def _list_drafted(self, name: str, workflow: Workflow | None) -> list[Proposal]:
         pattern = re.compile(
@@ -328,12 +353,22 @@ def list_run_providers(
 def complete_filter(
     feed: ClientFeed, area: str, name: str, capabilities: list[Proposal]
 ) -> list[Proposal] | None:
-    """Complete the value of a filter; return None if any value is allowed."""
+    """Complete the value of a filter or of new tags; return None if any value is allowed."""
     if name == "status" and area in _QUERIES:
         return [Proposal(status) for status in _QUERIES[area].STATUSES]
+    if name in ("tag", "tags") and area in _QUERIES:
+        return feed.list_tags(f"/{area}")
     if name == "provider":
         return feed.list_providers()
     return capabilities if name == "capability" else None
+
+
+def list_comparable(feed: ClientFeed, other_id: str) -> list[Proposal]:
+    """List the records to compare with another record, of the same kind if its kind is known."""
+    path = _COMPARED_PATHS.get(other_id.partition("_")[0])
+    paths = ("/runs", "/workflows") if path is None else (path,)
+    proposals = [proposal for resource in paths for proposal in feed.list_records(resource)]
+    return [proposal for proposal in proposals if proposal.text != other_id]
 
 
 @cache

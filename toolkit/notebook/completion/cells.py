@@ -41,7 +41,9 @@ class Completion(NamedTuple):
     proposals: Sequence[Proposal]
 
 
-def complete_magic(line: str, feed: ClientFeed | None) -> Completion | None:
+def complete_magic(
+    line: str, feed: ClientFeed | None, names: Mapping[str, Any]
+) -> Completion | None:
     """Complete the line of a toolkit magic; return None for any other line.
 
     Args:
@@ -55,7 +57,7 @@ def complete_magic(line: str, feed: ClientFeed | None) -> Completion | None:
     word = "" if text[-1:].isspace() or not words else words.pop()
     before = words[-1] if words else ""
     if before.startswith("--"):
-        values = _complete_magic_option(magic, before[2:].replace("-", "_"), words, feed)
+        values = _complete_magic_option(magic, before[2:].replace("-", "_"), words, feed, names)
         if values is not None:
             return Completion(word, values)
     if word.startswith("-"):
@@ -88,13 +90,21 @@ def _complete_field(
 
 
 def _complete_magic_option(
-    magic: str, option: str, words: Sequence[str], feed: ClientFeed | None
+    magic: str,
+    option: str,
+    words: Sequence[str],
+    feed: ClientFeed | None,
+    names: Mapping[str, Any],
 ) -> Sequence[Proposal] | None:
     """Complete the value of an option; return None if it takes no value or any value."""
     if option == "planner":
         return [Proposal(word) for word in get_args(PlannerChoice)]
     if option == "review":
         return [Proposal(word) for word in get_args(ReviewMode)]
+    if option == "tag" and feed is not None:
+        return feed.list_tags(f"/{magic}s")
+    if option == "client":
+        return [Proposal(name) for name, value in names.items() if type(value).__name__ == "Client"]
     capability = find_capability(feed, words[0]) if magic == "run" and words else None
     return complete_option(feed, capability, option)
 

@@ -93,6 +93,24 @@ class ClientFeed:
         records = self._list(path, {"limit": MAX_RECORDS})
         return [Proposal(str(row["id"]), describe_record(row)) for row in records if row.get("id")]
 
+    def list_tags(self, path: str) -> list[Proposal]:
+        """List the tags of the newest records of a resource, the newest first."""
+        records = self._list(path, {"limit": MAX_RECORDS})
+        tags = dict.fromkeys(str(tag) for record in records for tag in record.get("tags") or ())
+        return [Proposal(tag) for tag in tags]
+
+    def list_nodes(self, workflow_id: str) -> list[Proposal]:
+        """List the nodes of a workflow that is among the newest; otherwise, return no proposals."""
+        if not workflow_id:
+            return []
+        for workflow in self._list("/workflows", {"limit": MAX_RECORDS}):
+            if workflow.get("id") == workflow_id:
+                return [
+                    Proposal(str(node["id"]), f"{node['capability']} {node['status']}")
+                    for node in workflow.get("nodes", ())
+                ]
+        return []
+
     def _list(self, path: str, query: Mapping[str, str | int]) -> Sequence[Mapping[str, Any]]:
         reading = self._readings.setdefault(path, _Reading())
         return reading.get(lambda: self._read(path, query), FRESH_S.get(path, 0.0))

@@ -36,7 +36,7 @@ def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
         return complete_workflow(below, feed) if is_workflow else None
     line = text.rpartition("\n")[2]
     if line.lstrip().startswith("%"):
-        return complete_magic(line.lstrip(), feed)
+        return complete_magic(line.lstrip(), feed, names)
     site = find_call_site(text)
     if site is None:
         return None
