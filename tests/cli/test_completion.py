@@ -10,18 +10,21 @@ from typer.main import get_command
 from typer.models import TyperPath
 from typer.testing import CliRunner
 
+from tests.cli.conftest import EMAIL
 from tests.cli.test_first_use import list_commands
+from tests.conftest import Server
+from toolkit import Client
 from toolkit.cli import app
 
-# Parameters without a completion: the user invents the value, or copies an id.
+# Parameters that no completion can offer, because the user invents the value.
 FREE = {
-    "a", "account", "allow_env", "allow_secret", "answer", "artifact_url", "artifacts", "b",
-    "base_url", "compute_id", "cors_origin", "dask", "data_center", "database", "dispatch", "email",
-    "endpoint_id", "executor", "fields", "first", "from_endpoint_url", "from_node", "from_profile",
-    "gpu_ids", "gpu_type", "host", "id", "image", "issue", "last", "member", "members",
-    "metrics_host", "month", "name", "node_id", "note", "objective", "older_than", "otel_endpoint",
-    "preload", "q", "sealed", "secret_ref", "since", "storage_id", "tag", "target", "template_id",
-    "topic", "trust_proxy", "type", "until", "url", "version",
+    "allow_env", "allow_secret", "answer", "artifact_url", "artifacts", "base_url", "cors_origin",
+    "dask", "data_center", "database", "dispatch", "email", "executor", "fields", "first",
+    "from_endpoint_url", "from_profile", "host",
+    "image", "issue", "last", "member", "members", "metrics_host",
+    "month", "name", "node_id", "note", "objective", "older_than", "otel_endpoint", "preload", "q",
+    "sealed", "secret_ref", "since", "tag", "target", "topic", "trust_proxy", "until", "url",
+    "version",
 }  # fmt: skip
 
 
@@ -71,13 +74,27 @@ def test_every_parameter_offers_its_values() -> None:
     assert free == FREE, f"Give a type that completes, or a place in FREE, to {free ^ FREE}."
 
 
+@pytest.fixture(scope="module")
+def records(service: Server, key: str) -> dict[str, str]:
+    """The ids of an account's records."""
+    with Client(service.url, key) as client:
+        agent = client.agents.create("card-maker", "A card about {topic}")
+        plan = client.plans.create("A card about tea")
+        return {
+            "agent": agent.id,
+            "plan": plan.id,
+            "work": client.runs.create("composition.layout", {"title": "Tea"}).id,
+            "account_key": client.api_keys.list()[0].record.id,
+        }
+
+
+@pytest.mark.parametrize("source", ["server", "directory"])
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("ru", "runs"),
         ("runs ", "show"),
         ("runs list --ba", "--base-url"),
-        ("runs list --status comp", "completed"),
         ("run image.", "image.generate"),
         ("run image.generate@", "image.generate@1"),
         ("run llm.generate obj", "objective="),
@@ -85,17 +102,60 @@ def test_every_parameter_offers_its_values() -> None:
         ("connections create ", "openai"),
         ("connections test e", "elevenlabs"),
         ("connections discover --connect a", "all"),
+        ("agents show ", "agent"),
+        ("agents run card", "card-maker"),
+        ("plans show pln_", "plan"),
+        ("compare ", "work"),
+        (f"compare run_{'0' * 26} ", "work"),
+        ("keys revoke ", "account_key"),
         ("runs --api-key-env HO", "HOME"),
     ],
 )
 def test_offers_values(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, expected: str
+    service: Server,
+    key: str,
+    records: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    source: str,
+    line: str,
+    expected: str,
 ) -> None:
-    """Given the start of a value, then the value is offered, and nothing is written."""
+    """Given the start of a value, then the value is offered, from a server or a data directory."""
     monkeypatch.chdir(tmp_path)
+    if source == "server":
+        monkeypatch.setenv("TOOLKIT_BASE_URL", service.url)
+        monkeypatch.setenv("TOOLKIT_API_KEY", key)
+    else:
+        folder = service.thread.engine.settings.data_dir
+        monkeypatch.setenv("TOOLKIT_DATA_DIR", str(folder))
     words = get_completions(line)
-    assert expected in words
+    assert records.get(expected, expected) in words
     assert all(word.startswith(line.rpartition(" ")[2]) for word in words)
+
+
+@pytest.mark.usefixtures("key")
+def test_offers_accounts_to_an_operator(service: Server) -> None:
+    """Given a data directory, then its accounts are offered to the operator's commands."""
+    folder = service.thread.engine.settings.data_dir
+    for command in ("limit", "show", "disable"):
+        assert get_completions(f"account {command} --data-dir {folder} ada") == [EMAIL]
+
+
+@pytest.mark.parametrize("trouble", ["away", "no directory", "no profile", "refused"])
+def test_offers_nothing_without_a_source(
+    service: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trouble: str
+) -> None:
+    """Given an unreachable server or no directory, then nothing is offered or written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOOLKIT_CONFIG_DIR", str(tmp_path))
+    options = {
+        "away": "--base-url http://127.0.0.1:9",
+        "no directory": "--data-dir nowhere",
+        "no profile": "--profile nobody",
+        "refused": f"--base-url {service.url}",
+    }
+    assert get_completions(f"runs show {options[trouble]} ") == []
     assert list(tmp_path.iterdir()) == []
 
 

@@ -19,7 +19,11 @@ from toolkit.contract.choices import OptimizeFor, PlannerChoice, ReviewMode, Sco
 from toolkit.contract.run_options import PROVIDER_LISTS, RUN_OPTIONS, RunOptions, WorkOptions
 
 _HINTS = get_type_hints(RunOptions)
-_COMPLETIONS = dict.fromkeys(("provider", *PROVIDER_LISTS), completion.providers)
+_COMPLETIONS = {
+    **dict.fromkeys(("provider", *PROVIDER_LISTS), completion.providers_and_models),
+    "endpoint_id": completion.make_id_completion("endpoints"),
+    "compute_id": completion.make_id_completion("compute"),
+}
 
 
 def make_option(name: str) -> Any:
@@ -127,7 +131,9 @@ else:
     ScopeWord = StrEnum("ScopeWord", [(word, word) for word in get_args(Scope)])
     UsageWord = StrEnum("UsageWord", [(word, word) for word in get_args(UsageGroup)])
 
-Id = Annotated[str, Argument(metavar="ID", help="Id of the record.")]
+Id = Annotated[
+    str, Argument(metavar="ID", help="Id of the record.", autocompletion=completion.own_ids)
+]
 Limit = Annotated[int, Option(min=1, help="Maximum number to show, newest first.")]
 All = Annotated[bool, Option("--all", help="Show all.")]
 Name = Annotated[
@@ -165,8 +171,14 @@ Tags = Annotated[list[str] | None, Option("--tag", help="Tag for filters of list
 Note = Annotated[str | None, Option(help="Note in your own words.")]
 Objective = Annotated[str, Argument(help="Objective, in plain words.")]
 Image = Annotated[str | None, Option(help="Container image to run.")]
-StorageId = Annotated[str | None, Option(help="Volume to mount.")]
-TemplateId = Annotated[str | None, Option(help="Shared template.")]
+StorageId = Annotated[
+    str | None,
+    Option(help="Volume to mount.", autocompletion=completion.make_id_completion("storage")),
+]
+TemplateId = Annotated[
+    str | None,
+    Option(help="Shared template.", autocompletion=completion.make_id_completion("templates")),
+]
 NoWait = Annotated[
     bool, Option("--no-wait", help="Start the work, and print its id without waiting.")
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Option
 
-from toolkit.cli import completion
+from toolkit.cli import local_completion
 
 if TYPE_CHECKING:
     from toolkit.client import Client
@@ -45,14 +45,14 @@ class Target:
         str | None,
         _option(
             help="Use this profile of `toolkit login`; TOOLKIT_PROFILE by default.",
-            autocompletion=completion.profiles,
+            autocompletion=local_completion.profiles,
         ),
     ] = None
     api_key_env: Annotated[
         str,
         _option(
             help="Variable that contains the server's key.",
-            autocompletion=completion.variables,
+            autocompletion=local_completion.variables,
         ),
     ] = KEY_VARIABLE
     max_wait_s: Annotated[

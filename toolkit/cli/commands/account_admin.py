@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer import Argument, Option
 
+from toolkit.cli.local_completion import MAX_COMPLETIONS, Suggestions, completion
 from toolkit.cli.options import list_options, make_command
 from toolkit.cli.output import Output
 from toolkit.cli.stores import AsJson, Database, DataDir, make_settings, run_on_store
@@ -81,8 +82,22 @@ def _operator_command(function: Callable[..., None]) -> Callable[..., None]:
     return make_command(function, list_options(OperatorOutput), run)
 
 
+@completion
+def complete_accounts(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001
+    """Offer the email addresses of the accounts in the data directory."""
+    from toolkit.store.maintenance.newest_ids import list_newest_ids
+
+    folder = Path(ctx.params.get("data_dir") or ".toolkit")
+    return list_newest_ids(folder, "accounts", MAX_COMPLETIONS)
+
+
 AccountName = Annotated[
-    str, Argument(metavar="ACCOUNT", help="Id or email address of the account.")
+    str,
+    Argument(
+        metavar="ACCOUNT",
+        help="Id or email address of the account.",
+        autocompletion=complete_accounts,
+    ),
 ]
 
 DailyLimit = Annotated[
@@ -134,7 +149,9 @@ def create_account(
 @_operator_command
 def limit_account(
     shell: OperatorOutput,
-    account: Annotated[str, Argument(help="Email address or id of the account.")],
+    account: Annotated[
+        str, Argument(help="Email address or id of the account.", autocompletion=complete_accounts)
+    ],
     max_cost_usd_per_day: DailyLimit = None,
     unlimited: Annotated[bool, Option("--unlimited", help="Remove the limit.")] = False,
 ) -> None:

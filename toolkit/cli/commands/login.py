@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from toolkit.cli import completion
+from toolkit.cli import local_completion
 from toolkit.cli.options import existing_command
 from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_note, print_rows
 from toolkit.cli.target import AsJson, Target
@@ -36,7 +36,7 @@ ProfileName = Annotated[
     Option(
         "--profile",
         help="Name of the profile; TOOLKIT_PROFILE by default, else `default`.",
-        autocompletion=completion.profiles,
+        autocompletion=local_completion.profiles,
     ),
 ]
 

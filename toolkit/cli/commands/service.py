@@ -4,13 +4,15 @@ from typing import Annotated
 
 from typer import Argument
 
-from toolkit.cli import options
+from toolkit.cli import completion, options
 from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput, escape_controls, measure_width
 from toolkit.contract.run_options import RunOptions
 from toolkit.input_parsing import parse_fields
 
-WorkId = Annotated[str, Argument(help="The id of a run, a workflow or a task.")]
+WorkId = Annotated[
+    str, Argument(help="The id of a run, a workflow or a task.", autocompletion=completion.work_ids)
+]
 CANDIDATE_COLUMNS = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
 
 

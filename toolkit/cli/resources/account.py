@@ -22,6 +22,7 @@ def show(
         Argument(
             help="Account of a data directory, by id or email address; by default the"
             " account of the key.",
+            autocompletion=account_admin.complete_accounts,
         ),
     ] = None,
 ) -> None:

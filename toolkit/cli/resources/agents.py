@@ -56,7 +56,13 @@ def create(
 @service_command
 def run(
     shell: ClientOutput,
-    name: Annotated[str, Argument(help="Agent, as name or name@version.")],
+    name: Annotated[
+        str,
+        Argument(
+            help="Agent, as name or name@version.",
+            autocompletion=completion.make_id_completion("agents", "name"),
+        ),
+    ],
     fields: Annotated[list[str] | None, Argument(help="Parameters: name=value.")] = None,
     max_cost_usd: options.MaxCost = None,
     no_wait: options.NoWait = False,

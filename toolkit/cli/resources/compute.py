@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Argument
 
-from toolkit.cli import options
+from toolkit.cli import completion, options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
@@ -20,7 +20,12 @@ add_resource_commands(
 def create(
     shell: ClientOutput,
     name: Annotated[str, Argument(help="Name of the pod.")],
-    gpu_type: Annotated[str, Argument(help="Type of GPU, such as `NVIDIA GeForce RTX 4090`.")],
+    gpu_type: Annotated[
+        str,
+        Argument(
+            help="Type of GPU, such as `NVIDIA GeForce RTX 4090`.", autocompletion=completion.gpus
+        ),
+    ],
     image: options.Image = None,
     storage_id: options.StorageId = None,
     template_id: options.TemplateId = None,

@@ -22,7 +22,9 @@ add_resource_commands(app, "connections", CONNECTION_COLUMNS)
 Vendor = Annotated[str, Argument(help="A vendor.", autocompletion=completion.providers)]
 Connected = Annotated[
     str,
-    Argument(help="Connected vendor, or id of a connection.", autocompletion=completion.providers),
+    Argument(
+        help="Connected vendor, or id of a connection.", autocompletion=completion.connected_vendors
+    ),
 ]
 Members = Annotated[
     list[str] | None,

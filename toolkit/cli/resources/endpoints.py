@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from toolkit.cli import options
+from toolkit.cli import completion, options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
@@ -20,7 +20,9 @@ add_resource_commands(
 def create(
     shell: ClientOutput,
     name: Annotated[str | None, Argument(help="Name of the endpoint.")] = None,
-    gpu_ids: Annotated[str | None, Option(help="Pool of GPUs, such as ADA_24.")] = None,
+    gpu_ids: Annotated[
+        str | None, Option(help="Pool of GPUs, such as ADA_24.", autocompletion=completion.pools)
+    ] = None,
     workers_min: Annotated[int | None, Option(min=0, help="Minimum number of workers.")] = None,
     workers_max: Annotated[int | None, Option(min=1, help="Maximum number of workers.")] = None,
     image: options.Image = None,

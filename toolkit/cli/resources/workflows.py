@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from toolkit.cli import options
+from toolkit.cli import completion, options
 from toolkit.cli.options import Id, existing_command, service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
@@ -64,7 +64,7 @@ def retry(
 def fork(
     shell: ClientOutput,
     id: Id,
-    from_node: Annotated[str, Argument(help="Node to run again.")],
+    from_node: Annotated[str, Argument(help="Node to run again.", autocompletion=completion.nodes)],
     fields: Annotated[
         list[str] | None, Argument(help="Changed input of that node: name=value, or name:=JSON.")
     ] = None,
