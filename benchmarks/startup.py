@@ -6,9 +6,7 @@ of a server is CPU time, in turns with a process that imports httpx and pydantic
 that.
 
 `demo` is `toolkit demo` less the time of its vendors: the longest chain of nodes that a vendor
-executed. Its floor is papermill with a notebook of one empty cell, including the start and end of
-its kernel. Before start-up was optimised it took `DEMO_BEFORE` times its floor; half of that is the
-limit.
+executed.
 """
 
 import json
@@ -26,9 +24,8 @@ from typing import Any
 
 from benchmarks._report import report_rounds
 
-ROUNDS, DEMOS = 7, 5
-LIMITS = {"import": 0.25, "help": 0.25, "first_run": 1.0}
-DEMO_BEFORE = 3.3
+ROUNDS = 7
+LIMITS = {"import": 0.25, "help": 0.25, "first_run": 1.0, "demo": 1.92}
 LIBRARIES = "import httpx, pydantic"
 SERVED = """
 from toolkit import {kind}
@@ -43,16 +40,6 @@ assert run.wait(progress=False).output["text"]
 client.close()
 """
 
-
-EMPTY_NOTEBOOK = """
-import sys
-import nbformat
-from papermill.execute import execute_notebook
-book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("pass")])
-nbformat.write(book, f"{sys.argv[1]}/in.ipynb")
-paths = f"{sys.argv[1]}/in.ipynb", f"{sys.argv[1]}/out.ipynb"
-execute_notebook(*paths, kernel_name="python3", progress_bar=False, log_output=False)
-"""
 Work = Callable[[], float]
 
 
@@ -118,18 +105,17 @@ def count_cpu_s(work: Callable[[], object]) -> float:
 FLOORS: dict[str, Work] = {
     "bare": lambda: measure_start_s("pass"),
     "libraries": lambda: measure_start_s(LIBRARIES),
-    "notebook": lambda: measure_start_s(EMPTY_NOTEBOOK),
 }
 STARTS: dict[str, Work] = {
     "import": lambda: measure_start_s("import toolkit"),
     "help": measure_help_s,
     "first_run": lambda: measure_start_s(FIRST_RUN),
+    "demo": measure_demo_s,
 }
 CLIENTS: dict[str, Work] = {
     "client": lambda: measure_start_s(SERVED.format(kind="Client")),
     "async_client": lambda: measure_start_s(SERVED.format(kind="AsyncClient")),
 }
-DEMO: dict[str, Work] = {"demo": measure_demo_s}
 
 
 def measure_in_turns(
@@ -150,7 +136,7 @@ def measure_in_turns(
 
 
 def measure_processes(rounds: int) -> bool:
-    """Measure the starts and the first run; returns True if all limits are kept."""
+    """Measure the starts, the first run and the demo; returns True if all limits are kept."""
     floors, results = measure_in_turns("bare", STARTS, rounds)
     both = zip(results["import"], floors, strict=True)
     results["import"] = [max(0.0, total - bare) for total, bare in both]
@@ -173,16 +159,9 @@ def measure_clients(rounds: int) -> bool:
     return all(verdicts)
 
 
-def measure_demo(rounds: int) -> bool:
-    """Measure the demo in turns with an empty notebook; returns True if the limit is kept."""
-    floors, results = measure_in_turns("notebook", DEMO, rounds)
-    limit = round(DEMO_BEFORE / 2 * statistics.median(floors), 4)
-    return report_rounds("startup.demo", results["demo"], "s", floors=floors, limit=limit)
-
-
-def main(rounds: int = ROUNDS, demos: int = DEMOS) -> int:
+def main(rounds: int = ROUNDS) -> int:
     """Run the benchmark; the exit code is 1 if a figure misses its limit."""
-    verdicts = [measure_processes(rounds), measure_clients(rounds), measure_demo(demos)]
+    verdicts = [measure_processes(rounds), measure_clients(rounds)]
     return 0 if all(verdicts) else 1
 
 

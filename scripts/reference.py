@@ -39,7 +39,6 @@ from toolkit.planning.review.sound_checks import SOUND_CHECKS
 from toolkit.planning.review.text_checks import TEXT_CHECKS
 from toolkit.planning.review.text_hints import TEXT_HINTS
 from toolkit.plugins import Model
-from toolkit.review_thresholds import ReviewThresholds
 from toolkit.setting_types import Limit
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
@@ -207,7 +206,7 @@ def list_prices(model: Model) -> str:
 
 
 def checks() -> Iterator[str]:
-    """Yield the checks of the reviewer, by kind of result, then their thresholds."""
+    """Yield the checks of the reviewer, by kind of result."""
     for title, functions in CHECKS.items():
         if not functions:
             continue
@@ -215,20 +214,6 @@ def checks() -> Iterator[str]:
         for function in functions:
             name = function.__name__.removeprefix("check_").replace("_", " ")
             yield f"| {name} | {text_of(function).rstrip('.')} |"
-    yield "\n## Thresholds\n\n| setting | default | description |\n|---|---|---|"
-    yield from thresholds(ReviewThresholds, "review")
-
-
-def thresholds(kind: type[BaseModel], path: str) -> Iterator[str]:
-    """Yield each threshold of a model and of the models within it, by the path of its setting."""
-    descriptions = attributes_of(inspect.getdoc(kind) or "")
-    for name, field in kind.model_fields.items():
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from thresholds(inner, f"{path}.{name}")
-            continue
-        what = (field.description or descriptions[name]).rstrip(".")
-        yield f"| `{path}.{name}` | {default_of(field.get_default())} | {what} |"
 
 
 def type_of(annotation: Any) -> str:

@@ -136,10 +136,10 @@ def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 
     `test_figure_guards.py` starts the processes themselves.
     """
-    for works in (startup.FLOORS, startup.STARTS, startup.CLIENTS, startup.DEMO):
+    for works in (startup.FLOORS, startup.STARTS, startup.CLIENTS):
         for name in works:
             monkeypatch.setitem(works, name, lambda: 0.01)
-    startup.main(1, 1)
+    startup.main(1)
     names = ("import", "help", "first_run", "client", "async_client", "demo")
     assert set(figures(capsys)) == {f"startup.{name}" for name in names}
 

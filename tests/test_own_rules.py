@@ -53,6 +53,7 @@ def test_tests_wait_instead_of_sleeping() -> None:
 
 # Private access is for states that no public interface shows: a dying process, a failing disk.
 BEHIND_DOORS = {
+    "crash/crash_points.py": "a process that is killed between two steps of a write",
     "support/process_kill.py": "a process that is killed closes nothing",
     "support/embedded.py": "the engine and the loop of an embedded client",
     "engine/execution/test_leases.py": "a process that hangs",

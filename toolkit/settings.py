@@ -20,7 +20,6 @@ from pydantic_settings import (
 )
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 from toolkit.setting_types import (
     ACCOUNT_JOB_PLACES,
     ADMISSION,
@@ -158,6 +157,18 @@ class ModelUse(BaseModel):
     max_tokens: int = Field(default=2_048, ge=256, le=16_384)
 
 
+class ReviewSettings(BaseModel):
+    """Settings of the review of a task's results.
+
+    Attributes:
+        pass_score: minimum score, from 0 to 1, that passes if nothing blocks.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pass_score: float = Field(default=0.6, ge=0, le=1)
+
+
 class SettingsError(RequestError, ValueError):
     """An error that names each setting that cannot be used."""
 
@@ -232,9 +243,8 @@ class Settings(BaseSettings):
     )
     encyclopedia_url: str = "https://en.wikipedia.org"
     zim_path: Path | None = None
-    review: ReviewThresholds = Field(
-        default=DEFAULT_THRESHOLDS,
-        description="thresholds of the checks that review results of tasks",
+    review: ReviewSettings = Field(
+        default=ReviewSettings(), description="settings of the review of tasks' results"
     )
     take_up: bool | None = Field(
         default=None,

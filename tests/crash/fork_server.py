@@ -19,6 +19,7 @@ from importlib.metadata import entry_points
 from typing import Any
 from unittest.mock import patch
 
+from tests.crash.crash_points import CRASH_VARIABLE, install_crash_point
 from tests.crash.warm_workers import fork_workers
 from toolkit import capabilities, vendors
 from toolkit.capabilities._card_drawing import draw_card
@@ -69,6 +70,8 @@ def fork_command(command: list[str], env: dict[str, str], log: str) -> int:
     try:
         allow_tracing()
         os.environ.update(env)
+        if CRASH_VARIABLE in env:
+            install_crash_point(env[CRASH_VARIABLE])
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for mine, theirs in ((nothing, 0), (out, 1), (out, 2)):

@@ -12,8 +12,8 @@ from itertools import count, product
 import pytest
 
 from tests.crash.conftest import CrashBench
+from tests.crash.crash_points import CRASH_VARIABLE
 from tests.crash.options import get_option
-from toolkit.store.crashpoints import CRASH_VARIABLE, find_crash_point
 
 ALL = get_option("TOOLKIT_CRASH_ALL") is not None
 STEP = 1 if ALL else 4
@@ -89,19 +89,3 @@ def test_kill_at_a_write_of_bytes_breaks_no_promise(bench: CrashBench, when: str
     while not check_kill_points(bench, "normal", [f"blob:{when}:{next(numbers)}"], Counter()):
         continue
     assert next(numbers) >= 4, "speech and card have bytes to write"
-
-
-@pytest.mark.parametrize("name", ["commit", "commit:later:3", "tea:before:3", "commit:after:x"])
-def test_rejects_unknown_crash_points(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a name that is no crash point, then the error has an example."""
-    monkeypatch.setenv(CRASH_VARIABLE, name)
-    with pytest.raises(ValueError, match="commit:before:17"):
-        find_crash_point("commit")
-
-
-def test_crash_points_are_off_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given no variable, or a variable for other writes, then a crash point does nothing."""
-    find_crash_point("commit")("before")
-    monkeypatch.setenv(CRASH_VARIABLE, "blob:before:1")
-    find_crash_point("commit")("before")
-    find_crash_point("blob")("after")

@@ -172,16 +172,6 @@ def test_a_habit_changes_no_plan(habit: str) -> None:
             assert edited.draft.deliverables == plain.draft.deliverables
 
 
-def test_a_courtesy_question_is_a_note() -> None:
-    """Given a complete plan with a question, then the question is only a note in the plan."""
-    for row in load_rows():
-        reply = json.loads(row["reply"])
-        if reply["nodes"]:
-            result = read(json.dumps({**reply, "question": "Shall I go on?"}), row["objective"])
-            assert result.draft.question is None
-            assert "Shall I go on?" in result.draft.rationale
-
-
 def test_words_without_a_quote_are_not_understood() -> None:
     """Given invented quotes, then a smaller share of the objective is understood."""
     row = next(row for row in load_rows() if json.loads(row["reply"])["nodes"])

@@ -27,7 +27,7 @@ class RootGroup(LazyGroup):
         "route": CommandLocation("cli.commands.service", "route", WORK),
         "compare": CommandLocation("cli.commands.service", "compare", WORK),
         "batch": CommandLocation("cli.commands.batch", "batch", HERE),
-        "demo": CommandLocation("cli.commands.batch", "demo", HERE),
+        "demo": CommandLocation("cli.commands.demo", "demo", HERE),
         "serve": CommandLocation("cli.commands.serve", "serve", HERE),
         "verify": CommandLocation("cli.commands.verify", "verify", HERE),
         "doctor": CommandLocation("cli.commands.maintenance", "doctor", HERE),

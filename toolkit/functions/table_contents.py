@@ -21,9 +21,6 @@ from toolkit.functions.value_contents import (
     pack_items,
 )
 
-# Dates with these frequencies follow a rule that the frequency's name does not show.
-_CUSTOM_FREQUENCY = "Custom"
-
 
 def _read_array(value: Any) -> Iterator[Part]:
     np = sys.modules["numpy"]
@@ -70,122 +67,14 @@ def _read_scalar(value: Any) -> Iterator[Part]:
     yield "", value.tobytes()
 
 
-def _is_pandas(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == "pandas"
-
-
-def _read_frame(frame: Any) -> Iterator[Part]:
-    yield Attribute("columns"), ("", frame.shape)
-    yield from _read_index(frame.columns)
-    yield from _read_index(frame.index)
-    for position in range(frame.shape[1]):
-        for _, part in _read_values(frame.iloc[:, position].array):
-            yield Key(frame.columns[position]), part
-    yield from _read_labels(frame)
-
-
-def _read_series(series: Any) -> Iterator[Part]:
-    yield Attribute("name"), series.name
-    yield from _read_index(series.index)
-    yield from _read_values(series.array)
-    yield from _read_labels(series)
-
-
-def _read_labels(table: Any) -> Iterator[Part]:
-    yield Attribute("attrs"), dict(table.attrs)
-    yield "", table.flags.allows_duplicate_labels
-
-
-def _read_index(index: Any) -> Iterator[Part]:
-    pd = sys.modules["pandas"]
-    kind = type(index)
-    yield "", kind.__name__
-    if kind is pd.RangeIndex:
-        yield "", (index.start, index.stop, index.step, index.name)
-    elif kind is pd.MultiIndex:
-        yield "", len(index.levels)
-        for name, level, codes in zip(index.names, index.levels, index.codes, strict=True):
-            yield Attribute("names"), name
-            yield from _read_index(level)
-            yield from _read_array_items(sys.modules["numpy"].asarray(codes))
-    elif _is_pandas(kind):
-        yield Attribute("name"), index.name
-        yield "", getattr(index, "freq", None)
-        yield from _read_values(index.array)
-    else:  # a class of another package
-        raise UnknownContentError
-
-
-def _read_values(values: Any) -> Iterator[Part]:
-    """Yield the content of a column's array; the column itself handles the array's identity."""
-    yield "", type(values).__name__
-    yield from _read_extension_array(values)
-
-
-def _read_extension_array(values: Any) -> Iterator[Part]:
-    pd = sys.modules["pandas"]
-    np = sys.modules["numpy"]
-    arrays = pd.arrays
-    kind = type(values)
-    if not _is_pandas(kind):
-        raise UnknownContentError
-    yield "", values.dtype
-    if kind is pd.Categorical:
-        yield from _read_array_items(np.asarray(values.codes))
-    elif kind in (arrays.DatetimeArray, arrays.TimedeltaArray, arrays.PeriodArray):
-        yield "", getattr(values, "freq", None)
-        yield from _read_array_items(values.asi8)
-    elif kind is arrays.IntervalArray:
-        yield from _read_index(values.left)
-        yield from _read_index(values.right)
-    elif kind in (arrays.IntegerArray, arrays.FloatingArray, arrays.BooleanArray):
-        mask = values._mask  # isna() also reports NaN values
-        hidden = values._data.copy()  # any data may be under the mask
-        hidden[mask] = 0
-        yield from _read_array_items(hidden)
-        yield from _read_array_items(mask)
-    elif kind is arrays.SparseArray:
-        yield "", values.fill_value
-        yield from _read_values_of_sparse(values)
-    elif kind is arrays.NumpyExtensionArray:
-        yield from _read_array_items(np.asarray(values))
-    else:  # of texts, or of Arrow
-        yield from _read_objects(values.astype(object).tolist())
-
-
-def _read_values_of_sparse(values: Any) -> Iterator[Part]:
-    np = sys.modules["numpy"]
-    yield "", len(values)
-    yield from _read_array_items(np.asarray(values.sp_index.to_int_index().indices))
-    yield from _read_array_items(np.asarray(values.sp_values))
-
-
-def _read_extension_dtype(dtype: Any) -> Iterator[Part]:
-    pd = sys.modules["pandas"]
-    if not _is_pandas(type(dtype)):
-        raise UnknownContentError
-    yield "", repr(dtype)
-    if isinstance(dtype, pd.CategoricalDtype):
-        yield "", dtype.ordered
-        if dtype.categories is not None:
-            yield from _read_index(dtype.categories)
-    elif isinstance(dtype, pd.DatetimeTZDtype):
-        yield "", dtype.tz
-    elif isinstance(dtype, pd.PeriodDtype):
-        yield "", dtype.freq
-
-
-def _read_time(value: Any) -> list[Part]:
-    zone = getattr(value, "tz", None), getattr(value, "fold", 0)
-    return list_parts((value.unit, value.asm8.tobytes()), zone)
-
-
-def _read_frequency(value: Any) -> Iterator[Part]:
-    if _CUSTOM_FREQUENCY in type(value).__name__ or not _is_pandas(type(value)):
-        raise UnknownContentError
-    yield "", (value.n, value.normalize, value.freqstr)
-    for name, argument in sorted(value.kwds.items()):
-        yield Attribute(name), (name, argument)
+def _read_pandas(value: Any) -> Iterator[Part]:
+    """Yield all data with which pandas pickles a value, without properties that it has cached."""
+    make, *parts = value.__reduce_ex__(4)
+    yield "", make.__qualname__
+    for part in parts:
+        if isinstance(part, dict):
+            part = {name: member for name, member in part.items() if name != "_cache"}
+        yield "", part
 
 
 def _read_polars_frame(frame: Any) -> Iterator[Part]:
@@ -230,17 +119,22 @@ _CONTENTS: Mapping[str, Sequence[tuple[str, Content, bool]]] = {
         ("generic", _read_scalar, False),
     ],
     "pandas": [
-        ("DataFrame", _read_frame, True),
-        ("Series", _read_series, True),
-        ("Index", _read_index, True),
-        ("api.extensions.ExtensionArray", _read_extension_array, True),
-        ("api.extensions.ExtensionDtype", _read_extension_dtype, False),
-        ("Timestamp", _read_time, False),
-        ("Timedelta", _read_time, False),
+        ("DataFrame", _read_pandas, True),
+        ("Series", _read_pandas, True),
+        ("Index", _read_pandas, True),
+        ("api.extensions.ExtensionArray", _read_pandas, True),
+        ("api.extensions.ExtensionDtype", _read_pandas, False),
+        ("Timestamp", _read_pandas, False),
+        ("Timedelta", _read_pandas, False),
         ("NaT.__class__", lambda _: (), False),
-        ("Period", lambda value: list_parts((value.ordinal, value.freq)), False),
-        ("Interval", lambda value: list_parts((value.left, value.right, value.closed)), False),
-        ("offsets.BaseOffset", _read_frequency, False),
+        ("Period", _read_pandas, False),
+        ("Interval", _read_pandas, False),
+        ("offsets.BaseOffset", _read_pandas, False),
+        # Parts of a frame: its blocks of columns, and their places.
+        ("core.internals.managers.BaseBlockManager", _read_pandas, False),
+        ("_libs.internals.Block", _read_pandas, False),
+        ("_libs.internals.BlockPlacement", _read_pandas, False),
+        ("_libs.sparse.SparseIndex", _read_pandas, False),
     ],
     "polars": [
         ("DataFrame", _read_polars_frame, True),

@@ -21,7 +21,6 @@ from toolkit.planning.review.evidence import Evidence, ReviewIssue
 from toolkit.planning.review.judge import JudgeBrief, Judgement, read_answer
 from toolkit.planning.review.reviewer import find_issues
 from toolkit.plugins import Blob, Capability
-from toolkit.review_thresholds import ReviewThresholds
 
 DRAFT: TypeAdapter[PlanDraft] = TypeAdapter(PlanDraft)
 NODES: TypeAdapter[list[PlanNode]] = TypeAdapter(list[PlanNode])
@@ -122,7 +121,6 @@ def check_results(
     evidence: Sequence[Mapping[str, Any]],
     deliverables: Sequence[str],
     attempt: int,
-    thresholds: str,
 ) -> bytes:
     """Check the results of a task's workflow, and return the issues as JSON."""
     catalog = _read_capabilities(capabilities)
@@ -131,7 +129,6 @@ def check_results(
         [_read_evidence(document, catalog) for document in evidence],
         deliverables,
         attempt=attempt,
-        thresholds=ReviewThresholds.model_validate_json(thresholds),
     )
     return ISSUES.dump_json(issues)
 

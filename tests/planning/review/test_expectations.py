@@ -1,9 +1,10 @@
 """Expectations of a plan: exact counts of a result, and the medium that the objective names."""
 
+import numpy as np
 import pytest
 
+from benchmarks.sets.review.makers import RATE, encode_mp3, voice_samples
 from tests.planning.review.evidence import build_evidence, build_text
-from tests.planning.review.sounds import encode_mp3, speak
 from tests.planning.review.test_reviewer import png
 from tests.planning.sample_capabilities import DRAWING, SPEECH
 from toolkit.contract.plans import Expect
@@ -78,8 +79,10 @@ def test_an_instruction_has_both_numbers() -> None:
 
 def speak_for(seconds: float, expect: Expect, depends_on: tuple[str, ...] = ()) -> Evidence:
     """Build a narration of this length."""
-    blob = Blob(encode_mp3(speak(1, seconds), kbps=32), "audio/mpeg")
-    fields = {} if depends_on else {"text": "Twice a day the tide comes in." * 9}
+    text = "Twice a day the tide comes in. " * 9
+    samples = np.resize(voice_samples(text), round(seconds * RATE))
+    blob = Blob(encode_mp3(samples, kbps=32), "audio/mpeg")
+    fields = {} if depends_on else {"text": text}
     return build_evidence(
         SPEECH, fields, blob, node_id="narration", depends_on=depends_on, expect=expect
     )

@@ -130,14 +130,6 @@ def test_passes_remarks_on_a_card_to_its_text() -> None:
     assert "- Too dry." in str(change.constraints["objective"])
 
 
-@pytest.mark.parametrize("constraints", [{}, {"title": "Tea"}])
-def test_a_requested_retry_needs_a_change(constraints: dict[str, object]) -> None:
-    """Given a retry of a card without remarks or changes, then no node runs."""
-    card = build_evidence(CARD, input={"title": "Tea"})
-    assert make_asked_actions([card], "a", [], constraints, 0) == []
-    assert make_asked_actions([card], "a", [], {"title": "Tea!"}, 0)[0].action == ASKED
-
-
 def test_retries_a_cancelled_node_unchanged() -> None:
     """Given a node that was cancelled, then a person's retry needs no change."""
     (action,) = make_asked_actions([build_evidence(CARD, status="cancelled")], "a", [], {}, 0)

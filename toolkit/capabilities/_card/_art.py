@@ -123,39 +123,6 @@ def _build_arc(
     return [(centre[0] + radius * math.cos(a), centre[1] + radius * math.sin(a)) for a in angles]
 
 
-def _draw_bubbles(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
-    """Draw large soft discs that lie over each other, and two thin rings."""
-    reach = min(box.w, box.h)
-    for number in range(6):
-        yield Disc(
-            box.x + box.w * dice.pick_between(0.05, 0.95),
-            box.y + box.h * dice.pick_between(0.05, 0.95),
-            reach * dice.pick_between(0.2, 0.48),
-            theme.art[number % 4],
-            0.72,
-        )
-    for number in range(2):
-        radius = reach * dice.pick_between(0.22, 0.4)
-        x, y = (
-            box.x + box.w * dice.pick_between(0.2, 0.8),
-            box.y + box.h * dice.pick_between(0.2, 0.8),
-        )
-        yield Disc(x, y, radius, theme.art[3 - number], hole=radius * 0.93)
-
-
-def _draw_sunrise(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
-    """Draw rings rising from a point on the lower edge, with a small disc above."""
-    is_left = bool(dice.pick_below(2))
-    cx, cy = box.x + box.w * (0.3 if is_left else 0.7), box.bottom
-    reach = min(math.hypot(box.w, box.h) * 0.62, max(box.w, box.h) * 0.8)
-    start = dice.pick_below(4)
-    for number in range(6):
-        yield Disc(cx, cy, reach * (1 - number * 0.155), theme.art[(start + number) % 4])
-    small = min(box.w, box.h) * 0.09
-    x = box.x + box.w * (0.8 if is_left else 0.2)
-    yield Disc(x, box.y + small * 2.4, small, theme.art[(start + 1) % 4])
-
-
 def _draw_waves(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
     """Draw layered hills under a disc."""
     sun = min(box.w, box.h) * 0.17
@@ -173,23 +140,5 @@ def _draw_waves(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
         yield Polygon(((box.x, box.bottom), *crest, (box.right, box.bottom)), color)
 
 
-def _draw_bars(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
-    """Draw upright bars with round ends, from the middle outwards like a sound wave."""
-    count = max(5, min(24, round(box.w / max(box.h, 1) * 9)))
-    step = box.w / (count + 1)
-    for number in range(count):
-        bell = math.sin(math.pi * (number + 0.8) / (count + 0.6))
-        tall = box.h * (0.16 + 0.62 * bell * dice.pick_between(0.45, 1.0))
-        x = box.x + step * (number + 0.5) + step * 0.21
-        bar = Box(x, box.y + (box.h - tall) / 2, step * 0.58, tall)
-        yield RoundRect(bar, step * 0.29, theme.art[dice.pick_below(4)])
-
-
 _Draw = Callable[[Box, Theme, _Dice], Iterator[Shape]]
-_ORNAMENT_KINDS: tuple[_Draw, ...] = (
-    _draw_tiles,
-    _draw_bubbles,
-    _draw_sunrise,
-    _draw_waves,
-    _draw_bars,
-)
+_ORNAMENT_KINDS: tuple[_Draw, ...] = (_draw_tiles, _draw_waves)

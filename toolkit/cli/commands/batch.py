@@ -1,4 +1,4 @@
-"""The commands `toolkit batch`, and `toolkit demo`, which runs a notebook as a batch does."""
+"""The command `toolkit batch`."""
 
 import json
 import sys
@@ -95,15 +95,4 @@ def batch(
         completed = f"{len(outcomes) - failures} completed{before}, {failures} failed"
         print(escape_controls(f"{completed}: {table}"))
     if failures:
-        raise typer.Exit(1)
-
-
-def demo(
-    topic: Annotated[str, Option(help="Topic of the card and the summary.")] = ("tidal power"),
-    out: Annotated[Path, Option(help="Output folder for the results.")] = Path("demo-output"),
-) -> None:
-    """Make a social card with a spoken summary: one objective in, reviewed artifacts out."""
-    from toolkit.batch.demo import run_demo
-
-    if not run_demo(topic, out):
         raise typer.Exit(1)

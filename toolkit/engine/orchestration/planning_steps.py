@@ -111,11 +111,8 @@ class PlanningSteps:
         # Measuring pictures and sounds takes long.
         timeout_s = settings.cpu_timeout_s if has_media else TEXT_DEADLINE_S
         args = (objective, capabilities, documents, list(deliverables), attempt)
-        thresholds = settings.review.model_dump_json()
         try:
-            answer = await self._run(
-                account_id, steps.check_results, *args, thresholds, timeout_s=timeout_s
-            )
+            answer = await self._run(account_id, steps.check_results, *args, timeout_s=timeout_s)
         except ProviderError as error:
             if self._core.is_draining:
                 raise  # the engine ends its worker processes; the next process continues the task

@@ -191,7 +191,6 @@ class TaskManager:
         evidence = await self._evidence.read(lease.account_id, task, workflow, plan)
         evidence = await self._judge.hear_narrations(task, lease, evidence)
         retries_left = MAX_REVIEW_RETRIES - task.review_attempts
-        thresholds = self._core.settings.review
         issues = await self._planning_steps.check_results(
             lease.account_id, plan.objective, evidence, plan.deliverables, task.review_attempts
         )
@@ -200,7 +199,7 @@ class TaskManager:
             evidence,
             attempt=task.review_attempts,
             retries_left=retries_left,
-            thresholds=thresholds,
+            pass_score=self._core.settings.review.pass_score,
         )
         verdict = await self._judge.reconsider(
             verdict, task, lease, plan, evidence, issues, retries_left

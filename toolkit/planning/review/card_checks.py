@@ -21,6 +21,17 @@ _WORD = re.compile(r"[^\W_]+")
 _DENSE = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _SMALL_TYPE = 0.0195  # of the shorter side: the smallest that the layout sets
 _REPLACED = frozenset("\ufffd□▯")
+_MAX_LOST_SHARE = 0.02  # of the letters, without a glyph
+# Of the words of each input text that are on the card; also if the layout says that it cut them.
+_MIN_TEXT_SHARE, _MIN_CUT_SHARE = 0.75, 0.25
+_MAX_FOREIGN_WORDS = 0.5  # share of the words of a text that are in no input
+_MIN_SOURCE_SHARE = 0.4  # of a body's words that are in its sources
+# Shares of the card's shorter side: the distance of a text outside, and the size of type.
+_MAX_OUTSIDE, _MIN_TYPE = 0.005, 0.012
+_LEGIBLE_PX = 11  # pixels of type on a large card
+_MAX_OVERLAP = 0.12  # share of a text that lies upon another
+_MIN_CONTRAST = 1.8  # ratio of a text and its background
+_MIN_PICTURE_SHARE = 0.45  # of a picture's colours on the card
 
 
 class DrawnText(BaseModel):
@@ -71,7 +82,7 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
     lost = max(sum(char in lacked for char in letters), sum(map(_is_letter, lacked)))
     replaced = sum(map(_is_replaced, drawn))
     share = (lost + replaced) / max(1, len(letters))
-    if share > look.thresholds.card.max_lost_share:
+    if share > _MAX_LOST_SHARE:
         message = f"{share:.0%} of the letters have no glyph here."
         yield block_result(item, 0.8, message)
     elif lacked:
@@ -82,7 +93,7 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
 
 def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a card shows the texts of its input, and few words that were not given."""
-    item, limits = look.item, look.thresholds.card
+    item = look.item
     drawn, output = _read_drawn(item), item.output or {}
     if not drawn or output.get("missing_glyphs"):
         return
@@ -94,10 +105,10 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
             continue  # there was no room for it, and another layout would have none either
         words = _split_words(text)
         share = sum(word in card_words for word in words) / len(words) if words else 1.0
-        if share < (limits.min_cut_share if is_cut else limits.min_text_share):
+        if share < (_MIN_CUT_SHARE if is_cut else _MIN_TEXT_SHARE):
             message = f"Only {share:.0%} of the given {role} is on the card."
             yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
-    yield from _check_source(item, drawn, limits.min_source_share)
+    yield from _check_source(item, drawn)
     input_words = {word for _, text in _list_input_texts(item) for word in _split_words(text)}
     input_words.update(_split_words(item.upstream_text or ""))
     # The input does not always include the text of the body.
@@ -105,7 +116,7 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
     for box in boxes:
         words = _split_words(box.text)
         foreign = [word for word in words if word not in input_words]
-        if len(foreign) > max(1, limits.max_foreign_share * len(words)):
+        if len(foreign) > max(1, _MAX_FOREIGN_WORDS * len(words)):
             message = (
                 f"{len(foreign)} of {len(words)} words of the {box.role} were not given, such as "
                 f"`{foreign[0]}`."
@@ -114,23 +125,21 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
             return
 
 
-def _check_source(
-    item: Evidence, drawn: list[DrawnText], min_share: float
-) -> Iterator[ReviewIssue]:
+def _check_source(item: Evidence, drawn: list[DrawnText]) -> Iterator[ReviewIssue]:
     """Check that the words of the card's body come from the node that wrote it."""
     if "body" in item.node.input or not item.upstream_text:
         return
     body = _split_words(" ".join(box.text for box in drawn if box.role == "body"))
     source = set(_split_words(item.upstream_text))
     share = sum(word in source for word in body) / len(body) if body else 1.0
-    if share < min_share:
+    if share < _MIN_SOURCE_SHARE:
         message = f"Only {share:.0%} of the card's body is from its source text."
         yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
 
 
 def check_places(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that texts stand inside of a card, apart from each other and large enough."""
-    item, limits = look.item, look.thresholds.card
+    item = look.item
     drawn, size = _read_drawn(item), item.size
     if size is None:
         return
@@ -138,12 +147,12 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
         out = max(
             -box.x, -box.y, box.x + box.width - size[0], box.y + box.height - size[1]
         )  # fmt: skip
-        if out > limits.max_outside * min(size):
+        if out > _MAX_OUTSIDE * min(size):
             message = f"The {box.role} extends beyond the card by {out:.0f} pixels."
             yield block_result(item, 0.8, message)
         # Small type is hard to read on any card, but type shrinks with a small card.
-        small = min(limits.legible_px, _SMALL_TYPE * min(size))
-        if box.font_size < max(small, limits.min_type * min(size)):
+        small = min(_LEGIBLE_PX, _SMALL_TYPE * min(size))
+        if box.font_size < max(small, _MIN_TYPE * min(size)):
             message = (
                 f"The {box.role} is {box.font_size:.0f} pixels high on a card of "
                 f"{size[0]} × {size[1]}."
@@ -152,7 +161,7 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
     for place, box in enumerate(drawn):
         for second in drawn[place + 1 :]:
             share = _measure_overlap(box, second)
-            if share > limits.max_overlap:
+            if share > _MAX_OVERLAP:
                 message = f"The {box.role} overlaps {share:.0%} of the {second.role}."
                 yield block_result(item, 0.8, message)
                 return
@@ -160,7 +169,7 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
 
 def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that each text is on the card and stands out from its background."""
-    item, blob, min_contrast = look.item, look.item.blob, look.thresholds.card.min_contrast
+    item, blob = look.item, look.item.blob
     drawn = _read_drawn(item)
     if blob is None or not drawn:
         return
@@ -172,7 +181,7 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
         boxes = [(box.x, box.y, box.width, box.height) for box in drawn]
         contrasts = measure_text_contrasts(blob.data, boxes) or []
     for box, contrast in zip(drawn, contrasts, strict=False):
-        if contrast < min_contrast:
+        if contrast < _MIN_CONTRAST:
             message = f"The {box.role} cannot be seen: its contrast is {contrast:.1f} to 1."
             yield block_result(item, 0.8, message)
 
@@ -209,7 +218,7 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
         if item.node.input.get("template") == "cover":
             continue  # it lies in the shade there
         share = measure_shown_share(blob.data, picture.data)
-        if share is not None and share < look.thresholds.card.min_picture_share:
+        if share is not None and share < _MIN_PICTURE_SHARE:
             message = f"The picture is not on the card: only {share:.0%} of its colours are."
             yield block_result(item, 0.8, message)
 

@@ -10,7 +10,6 @@ from toolkit.contract.plans import PlanNode
 from toolkit.media.svg_measures import SVG, read_svg_size
 from toolkit.planning.capability_kinds import find_instructed_field, find_role_field, is_planned
 from toolkit.plugins import Blob, Capability, Upstream
-from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 if TYPE_CHECKING:
     from toolkit.media.picture_measures import PictureMeasures
@@ -146,7 +145,6 @@ class Inspection:
     item: Evidence
     objective: str
     attempt: int = 0
-    thresholds: ReviewThresholds = DEFAULT_THRESHOLDS
     results: tuple[Evidence, ...] = ()
 
     @property

@@ -12,7 +12,7 @@ from toolkit.media.text_languages import find_foreign_part
 from toolkit.planning.capability_kinds import is_field_valid
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, ReviewIssue
 from toolkit.planning.review.phrases import match_source_head
-from toolkit.planning.review.text_case import quote
+from toolkit.planning.review.text_case import MAX_FOREIGN_SHARE, quote
 
 _DURATION_SLACK = 0.1  # share of a duration that is a single number
 _SOURCE_LINES = 40  # maximum length of a list of sources at the end of a text
@@ -76,8 +76,7 @@ def check_expected_language(look: Inspection) -> Iterator[ReviewIssue]:
     item, expect = look.item, look.item.node.expect
     if expect is None or expect.language is None or not item.text:
         return
-    max_share = look.thresholds.text.foreign_share
-    foreign = find_foreign_part(item.text, expect.language, max_share)
+    foreign = find_foreign_part(item.text, expect.language, MAX_FOREIGN_SHARE)
     if foreign:
         message = f"The text is not in `{expect.language}`: {quote(foreign)}."
         yield _report(item, message, f"Write all of it in this language: {expect.language}.")

@@ -31,6 +31,17 @@ _COARSE = re.compile(
     r"pixel|píxel|8.?bit|mosa|voxel|lego|ピクセル|ドット|モザイク|像素|马赛克|بكسل|فسيفساء", re.I
 )
 
+# Shares are from 0 to 1, and contrast is in levels of brightness from 0 to 255.
+_MIN_VISIBLE_SHARE = 0.005  # of pixels that are not transparent
+_MIN_CONTRAST = 7.0  # between the lightest and the darkest part
+_MAX_NOISE = 0.7  # unlikeness of neighbouring pixels, from 0 to 1
+_MAX_DEAD_SHARE = 0.35  # of one colour, beginning at an edge
+_MIN_BLOCK = 4  # pixels of the side of a block of one colour
+# Of pictures whose detail is checked: turns from light to dark, contrast, and the loss of the
+# sharpest parts, in levels, when the size is halved.
+_MIN_TURNS, _MIN_DETAILED_CONTRAST, _MIN_FINEST_DETAIL = 1.8, 30.0, 2.5
+_MAX_SAME_BITS = 4  # of 192, in which the fingerprints of equal pictures differ
+
 
 def check_picture_file(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a picture opens, and that its type is supported and is the declared type."""
@@ -64,50 +75,50 @@ def check_picture_size(look: Inspection) -> Iterator[ReviewIssue]:
 
 def check_blank(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a picture shows something: it is neither transparent nor of one colour."""
-    item, limits = look.item, look.thresholds.picture
+    item = look.item
     if (picture := item.picture) is None:
         return
     changes = vary_seed(item, look.attempt)
-    if picture.visible_share < limits.min_visible_share:
+    if picture.visible_share < _MIN_VISIBLE_SHARE:
         message = f"The image is transparent: {picture.visible_share:.1%} of it can be seen."
         yield block_result(item, 0.9, message, changes)
-    elif picture.contrast < limits.min_contrast:
+    elif picture.contrast < _MIN_CONTRAST:
         message = f"The image is blank: its parts differ by {picture.contrast:.0f} of 255 levels."
         yield block_result(item, 0.9, message, changes)
 
 
 def check_picture_noise(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a picture is not made of random pixels."""
-    item, limits = look.item, look.thresholds.picture
+    item = look.item
     picture = item.picture
-    if picture is not None and not _is_layout(item) and picture.noise > limits.max_noise:
+    if picture is not None and not _is_layout(item) and picture.noise > _MAX_NOISE:
         message = f"The image is noise: neighbouring pixels have {1 - picture.noise:.0%} in common."
         yield block_result(item, 0.9, message, vary_seed(item, look.attempt))
 
 
 def check_dead_area(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that no large part of a picture was left unpainted."""
-    item, limits = look.item, look.thresholds.picture
+    item = look.item
     picture = item.picture
-    if picture is not None and not _is_layout(item) and picture.dead_share > limits.max_dead_share:
+    if picture is not None and not _is_layout(item) and picture.dead_share > _MAX_DEAD_SHARE:
         message = f"{picture.dead_share:.0%} of the image is one colour with a hard edge."
         yield block_result(item, 0.7, message, vary_seed(item, look.attempt))
 
 
 def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that the detail of a picture fits its size: it is no enlarged thumbnail."""
-    item, limits = look.item, look.thresholds.picture
+    item = look.item
     picture = item.picture
     if picture is None or _is_layout(item):
         return
     text = " ".join(value for value in item.node.input.values() if isinstance(value, str))
     changes = vary_seed(item, look.attempt)
     is_soft = (
-        picture.finest_detail < limits.min_finest_detail
-        and picture.turns > limits.min_turns
-        and picture.contrast > limits.min_detailed_contrast
+        picture.finest_detail < _MIN_FINEST_DETAIL
+        and picture.turns > _MIN_TURNS
+        and picture.contrast > _MIN_DETAILED_CONTRAST
     )
-    if picture.block >= limits.min_block and not _COARSE.search(text):
+    if picture.block >= _MIN_BLOCK and not _COARSE.search(text):
         message = f"The image is made of blocks of {picture.block} × {picture.block} pixels."
         yield block_result(item, 0.7, message, changes)
     elif is_soft and not _SOFT.search(text):
@@ -124,12 +135,11 @@ PICTURE_CHECKS: tuple[NodeCheck, ...] = (
 )  # fmt: skip
 
 
-def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> list[ReviewIssue]:
+def check_variety(items: Sequence[Evidence], *, attempt: int) -> list[ReviewIssue]:
     """Check that no two generated pictures look the same.
 
     Args:
         attempt: number of earlier reviews.
-        max_bits: maximum number of different bits, of 192, in fingerprints of equal pictures.
     """
     marks: list[tuple[Evidence, int]] = []
     issues: list[ReviewIssue] = []
@@ -139,9 +149,7 @@ def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> 
         if item.capability.operation is None or item.picture.contrast < 1:
             continue
         mark = item.picture.fingerprint
-        twin = next(
-            (o for o, fingerprint in marks if (mark ^ fingerprint).bit_count() <= max_bits), None
-        )
+        twin = next((o for o, other in marks if (mark ^ other).bit_count() <= _MAX_SAME_BITS), None)
         if twin is not None:
             message = f"The image looks the same as that of `{twin.node.id}`."
             changes = vary_seed(item, attempt + len(marks))

@@ -10,9 +10,12 @@ from toolkit.media.text_words import find_terms
 from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.evidence import Criterion, Evidence, Inspection, NodeCheck, ReviewIssue
 from toolkit.planning.review.phrases import compile_phrases
+from toolkit.planning.review.text_case import MAX_FOREIGN_SHARE
 from toolkit.settings import SANDBOX_HOST
 
 _OPENING_CHARS = 90
+_MIN_LETTERS, _MIN_LANGUAGE_LETTERS = 40, 80  # of facts; of facts whose language is checked
+_MIN_FILLED_SHARE = 0.5  # of the parts that are no placeholders
 _PLACEHOLDER = re.compile(
     r"\W*(?:n\W?/?\W?a|none|null|undefined|tb[acd]|todo|unknown|lorem ipsum.*|"
     r"\[[^\]]{0,60}\]|<[^>]{0,60}>|\{[^}]{0,60}\})?\W*",
@@ -73,22 +76,22 @@ def _opens_with(name: str, text: str) -> str:
 
 def check_substance(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that there are enough facts, without error pages, empty or equal parts, or mark-up."""
-    item, limits = look.item, look.thresholds.research
+    item = look.item
     if "summary" not in item.capability.output_model.model_fields:
         return
     title, summary = _read_text(item, "title"), _read_text(item, "summary")
     texts = [summary, *(str(part.get("text", "")) for part in _list_parts(item, "sections"))]
     filled = [text for text in texts if not _PLACEHOLDER.fullmatch(text)]
     letters = sum(char.isalpha() for text in filled for char in text)
-    long = [text for text in filled if len(text) > limits.min_letters]
+    long = [text for text in filled if len(text) > _MIN_LETTERS]
     if wrong := _opens_with("nothing_found", f"{title} {summary}"):
         yield _block(item, f"The facts say that nothing was found: `{wrong}`.")
-    elif letters < limits.min_letters or summary not in filled:
+    elif letters < _MIN_LETTERS or summary not in filled:
         message = (
             f"{len(filled)} of {len(texts)} parts have facts, with {letters} letters in total."
         )
         yield _block(item, message)
-    elif len(filled) < limits.min_filled_share * len(texts):
+    elif len(filled) < _MIN_FILLED_SHARE * len(texts):
         yield _block(item, f"{len(texts) - len(filled)} of {len(texts)} parts are empty.")
     elif residue := _MARK_UP.search("\n".join(texts)):
         yield _block(item, f"Mark-up was left in the facts: `{residue.group()[:40]}`.")
@@ -105,8 +108,8 @@ def check_fact_language(look: Inspection) -> Iterator[ReviewIssue]:
         return
     code = {"simple": "en", "nb": "no", "nn": "no"}.get(language, language.split("-")[0])
     facts = _join_facts(item)
-    is_long = sum(map(str.isalpha, facts)) >= look.thresholds.research.min_language_letters
-    if is_long and find_foreign_part(facts, code, look.thresholds.text.foreign_share):
+    is_long = sum(map(str.isalpha, facts)) >= _MIN_LANGUAGE_LETTERS
+    if is_long and find_foreign_part(facts, code, MAX_FOREIGN_SHARE):
         yield _block(item, f"The facts are not in `{code}`.", "objective_alignment")
 
 
@@ -117,7 +120,7 @@ def check_subject(look: Inspection) -> Iterator[ReviewIssue]:
     topic = item.node.input.get(field) if field is not None else None
     title = _read_text(item, "title")
     facts = f"{title} {_join_facts(item)}"
-    if not isinstance(topic, str) or len(facts) < look.thresholds.research.min_letters:
+    if not isinstance(topic, str) or len(facts) < _MIN_LETTERS:
         return
     languages = {detect_language(topic), detect_language(facts)} - {None}
     terms, fact_terms = find_terms(topic), find_terms(facts)

@@ -7,8 +7,9 @@ from toolkit.contract.choices import Decision
 from toolkit.contract.tasks import Criteria, RecommendedAction, Review
 from toolkit.planning.retry import REGENERATE, make_action
 from toolkit.planning.review.evidence import Criterion, Evidence, Inspection, Remedy, ReviewIssue
-from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
+from toolkit.settings import ReviewSettings
 
+PASS_SCORE = ReviewSettings().pass_score
 CRITERION_WEIGHTS: dict[Criterion, float] = {
     "objective_alignment": 0.4,
     "technical_success": 0.35,
@@ -89,7 +90,6 @@ def find_issues(
     deliverables: Sequence[str],
     *,
     attempt: int,
-    thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
 ) -> list[ReviewIssue]:
     """Find every issue with the results of a task's workflow.
 
@@ -104,9 +104,8 @@ def find_issues(
     for item in evidence:
         if item.node.optional and item.status == "failed" and item.node.id not in deliverables:
             continue  # the workflow went on without it, and warns of it
-        issues += check_node(Inspection(item, objective, attempt, thresholds, results))
-    same_bits = thresholds.picture.max_same_bits
-    issues += check_variety(evidence, attempt=attempt, max_bits=same_bits)
+        issues += check_node(Inspection(item, objective, attempt, results))
+    issues += check_variety(evidence, attempt=attempt)
     return issues + find_delivery_issues(objective, evidence, deliverables)
 
 
@@ -116,7 +115,7 @@ def judge_issues(
     *,
     attempt: int,
     retries_left: int,
-    thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
+    pass_score: float = PASS_SCORE,
 ) -> Review:
     """Score results by their issues; decide whether they pass, run again or fail."""
     criteria = Criteria(**{name: _score_criterion(name, issues) for name in CRITERION_WEIGHTS})
@@ -129,7 +128,7 @@ def judge_issues(
         evidence,
         attempt=attempt,
         retries_left=retries_left,
-        pass_score=thresholds.pass_score,
+        pass_score=pass_score,
     )
     return Review(
         decision=verdict.decision,

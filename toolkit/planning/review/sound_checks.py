@@ -21,10 +21,22 @@ from toolkit.planning.review.evidence import (
 )
 from toolkit.planning.review.text_case import quote
 
-# A transcript of fewer words may be wrong by chance.
-_MIN_WORDS = 5
+# Loudness is in decibels relative to full scale, times are in seconds, and shares from 0 to 1.
+_MIN_LOUDNESS_DB, _MIN_HEARD_S = -60.0, 0.08  # of audible sound
+_HEARD_SHARE = 0.4  # of the shortest time that a text takes: the least that is audible
+_MIN_JUDGED_S = 0.5  # of audible sound, for all other checks
+_MIN_SHAPE_CHANGE_DB = 1.75  # noise has 1.6, speech 2 to 8
+_MAX_STEADY_SHARE = 0.5  # unchanged for a tenth of a second; speech has 0.2
+_MAX_TONAL_SHARE = 0.8  # a pure tone; speech in a hum has 0.6
+_MIN_LEVEL_CHANGE_DB = 1.7  # a tune has 1, speech 2.5 to 10
+_CLIPPED_PEAK, _MAX_CLIPPED_SHARE = 0.9, 0.05  # of samples at a peak; speech has 0.02
+_MIN_REPEATED_S = 1.5  # of audible sound that may repeat itself
+_CUT_END_SHARE = 0.7  # of the usual time of a text: the least of a sound that ends loudly
+# A transcript of fewer words may be wrong by chance. Numbers and names alone may cost 0.2.
+_MIN_WORDS, _MAX_WORD_ERRORS = 5, 0.5
 
-
+# Weight of a letter by script, for the fastest and the slowest speakers. A Latin, Cyrillic or Greek
+# letter weighs 1. A sign of the other scripts stands for a syllable or a word.
 _WEIGHTS = {
     "CJK": (3.0, 4.5), "HANGUL": (2.6, 4.0), "HIRAGANA": (2.0, 3.0), "KATAKANA": (2.0, 3.0),
     "ARABIC": (1.0, 1.8), "HEBREW": (1.0, 1.8), "ETHIOPIC": (2.0, 3.0), "THAI": (0.8, 1.6),
@@ -118,17 +130,17 @@ def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
 
 def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a sound is audible, and for as long as its text requires."""
-    item, limits = look.item, look.thresholds.sound
+    item = look.item
     if (sound := item.sound) is None:
         return
-    if sound.loudness_db < limits.min_loudness_db:
+    if sound.loudness_db < _MIN_LOUDNESS_DB:
         message = (
             f"The sound of {sound.seconds:.1f} s is silent: its peak is {sound.loudness_db:.0f} dB."
         )
         yield block_result(item, 1.0, message)
         return
     time = _estimate_time(item) if sound.is_whole else None
-    min_s = max(limits.min_heard_s, time.least_s * limits.heard_share if time else 0.0)
+    min_s = max(_MIN_HEARD_S, time.least_s * _HEARD_SHARE if time else 0.0)
     if sound.heard_s < min_s:
         yield block_result(
             item, 1.0, f"Only {sound.heard_s:.2f} s of {sound.seconds:.1f} s are audible."
@@ -137,11 +149,11 @@ def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
 
 def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a sound is not noise: the spectrum of speech always changes."""
-    item, limits = look.item, look.thresholds.sound
+    item = look.item
     sound = item.sound
-    if sound is None or sound.heard_s < limits.min_judged_s or is_tone(look):
+    if sound is None or sound.heard_s < _MIN_JUDGED_S or is_tone(look):
         return
-    if sound.shape_change_db < limits.min_shape_change_db:
+    if sound.shape_change_db < _MIN_SHAPE_CHANGE_DB:
         message = (
             f"The sound is noise: its spectrum changes by {sound.shape_change_db:.1f} dB, and that "
             "of speech by 3 dB or more."
@@ -151,12 +163,12 @@ def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
 
 def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a sound is not only a steady tone, a siren or a tune."""
-    item, limits = look.item, look.thresholds.sound
+    item = look.item
     if (sound := item.sound) is None or not is_tone(look):
         return
-    if sound.steady_share > limits.max_steady_share:
+    if sound.steady_share > _MAX_STEADY_SHARE:
         message = f"{sound.steady_share:.0%} of the audible sound is steady tones."
-    elif sound.tonal_share > limits.max_tonal_share:
+    elif sound.tonal_share > _MAX_TONAL_SHARE:
         message = f"{sound.tonal_share:.0%} of the audible sound is a single pure tone."
     else:
         message = f"The loudness of the sound varies by only {sound.level_change_db:.1f} dB."
@@ -165,34 +177,34 @@ def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
 
 def is_tone(look: Inspection) -> bool:
     """Check whether a sound consists of tones: it is steadier than speech; False if too short."""
-    sound, limits = look.item.sound, look.thresholds.sound
-    if sound is None or sound.heard_s < limits.min_judged_s:
+    sound = look.item.sound
+    if sound is None or sound.heard_s < _MIN_JUDGED_S:
         return False
     # A hum has no words either, and a hum that is noise is reported as noise.
-    is_even = sound.heard_s > 1 and sound.level_change_db < limits.min_level_change_db
+    is_even = sound.heard_s > 1 and sound.level_change_db < _MIN_LEVEL_CHANGE_DB
     return (
-        sound.steady_share > limits.max_steady_share
-        or sound.tonal_share > limits.max_tonal_share
-        or (is_even and sound.shape_change_db >= limits.min_shape_change_db)
+        sound.steady_share > _MAX_STEADY_SHARE
+        or sound.tonal_share > _MAX_TONAL_SHARE
+        or (is_even and sound.shape_change_db >= _MIN_SHAPE_CHANGE_DB)
     )
 
 
 def check_clipping(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a sound is not so loud that its peaks are cut off."""
-    item, limits = look.item, look.thresholds.sound
+    item = look.item
     sound = item.sound
-    if sound is None or sound.peak < limits.clipped_peak or is_tone(look):
+    if sound is None or sound.peak < _CLIPPED_PEAK or is_tone(look):
         return
-    if sound.clipped_share > limits.max_clipped_share:
+    if sound.clipped_share > _MAX_CLIPPED_SHARE:
         message = f"The sound is clipped: {sound.clipped_share:.0%} of it is at full scale."
         yield block_result(item, 0.7, message)
 
 
 def check_repeats(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a sound does not repeat itself, unless its text does."""
-    item, limits = look.item, look.thresholds.sound
+    item = look.item
     sound = item.sound
-    if sound is None or not sound.repeat_s or sound.heard_s < limits.min_repeated_s:
+    if sound is None or not sound.repeat_s or sound.heard_s < _MIN_REPEATED_S:
         return
     text = find_spoken_text(item)
     if is_tone(look) or (text is not None and _repeats_words(text)):
@@ -222,11 +234,11 @@ def check_duration(look: Inspection) -> Iterator[ReviewIssue]:
 
 def check_end(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a sound does not stop in the middle of a word."""
-    item, limits = look.item, look.thresholds.sound
+    item = look.item
     if (sound := item.sound) is None or not sound.ends_loud or is_tone(look):
         return
     time = _estimate_time(item)
-    if time is not None and sound.spoken_s < time.usual_s * limits.cut_end_share:
+    if time is not None and sound.spoken_s < time.usual_s * _CUT_END_SHARE:
         message = f"The sound is cut off: it ends at full loudness after {sound.seconds:.1f} s."
         yield block_result(item, 0.8, message)
 
@@ -241,7 +253,7 @@ def check_spoken_words(look: Inspection) -> Iterator[ReviewIssue]:
         return
     expected = split_signs(fold(text))
     errors = measure_word_errors(expected, split_signs(fold(item.heard_text)))
-    if len(expected) >= _MIN_WORDS and errors > look.thresholds.sound.max_word_errors:
+    if len(expected) >= _MIN_WORDS and errors > _MAX_WORD_ERRORS:
         message = (
             f"{errors:.0%} of the words are not those of the text; a transcriber heard"
             f" {quote(item.heard_text)}."
@@ -288,7 +300,3 @@ def _repeats_words(text: str) -> bool:
         words = list(text)
     runs = [tuple(words[place : place + 3]) for place in range(len(words) - 2)]
     return len(set(runs)) < 0.85 * len(runs)
-
-
-# Weight of a letter by script, for the fastest and the slowest speakers. A Latin, Cyrillic or Greek
-# letter weighs 1. A sign of the other scripts stands for a syllable or a word.

@@ -10,10 +10,11 @@ from toolkit.contract.base import JsonObject
 from toolkit.media.text_parts import fold
 from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.evidence import Criterion, Evidence, Inspection, Remedy, ReviewIssue
-from toolkit.review_thresholds import TextThresholds
 
 HEAD_CHARS, TAIL_CHARS = 60_000, 20_000  # of a long text: the parts that are checked
 QUOTE_CHARS = 60  # of a text, in a message
+MAX_FOREIGN_SHARE = 0.3  # of the sentences of a text, in other languages
+SHORT_CHARACTERS = 400  # a shorter text fails at one garbled place, a longer text at two
 # Fields of an input that hold the material of a text.
 _MATERIAL_FIELDS = ("context", "text", "material", "source")
 _DATA_FORMATS = frozenset(("json", "csv", "html"))
@@ -35,11 +36,6 @@ class TextCase:
     def item(self) -> Evidence:
         """The request and the result of the node that wrote the text."""
         return self.look.item
-
-    @property
-    def thresholds(self) -> TextThresholds:
-        """The thresholds of the checks of texts."""
-        return self.look.thresholds.text
 
     @cached_property
     def sample(self) -> str:

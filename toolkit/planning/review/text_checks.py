@@ -10,7 +10,7 @@ from toolkit.media.text_parts import count_characters, count_words, fold, read_j
 from toolkit.planning.capability_kinds import is_field_valid
 from toolkit.planning.review.evidence import Remedy, ReviewIssue
 from toolkit.planning.review.phrases import compile_phrases, match_source_head
-from toolkit.planning.review.text_case import TextCase, TextCheck, quote
+from toolkit.planning.review.text_case import SHORT_CHARACTERS, TextCase, TextCheck, quote
 
 MAX_PARSED = 200_000  # characters of JSON that are parsed
 _MIN_LOST, _MIN_MIXED, _MIXED_SHARE = 3, 3, 0.1  # letters; words; of all words
@@ -61,7 +61,7 @@ _LOST_LETTER = re.compile(r"(?<=[^\W\d_])\?(?=[^\W\d_])")
 _MIXED = re.compile(r"\b(?=\w*[a-zA-Z])(?=\w*[\u0370-\u03ff\u0400-\u052f])[^\W\d_]{2,40}\b")
 _HIDDEN = re.compile("[\u00ad\u200b\u2028\u2029\u2060-\u2064\ufeff]")
 _HARMFUL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202d\u202e\U000e0020-\U000e007f]")
-_FEW_HIDDEN = 4
+_FEW_HIDDEN, _MAX_HIDDEN_SHARE = 4, 0.02  # invisible signs that are not harmful
 
 
 def check_emptiness(case: TextCase) -> Iterator[ReviewIssue]:
@@ -144,7 +144,7 @@ def check_encoding(case: TextCase) -> Iterator[ReviewIssue]:
     text = plain if len(plain) * 2 > len(case.sample) else case.sample  # an example may be quoted
     text = _ADDRESS.sub(" ", text)
     garbled = find_garbled(text)
-    min_runs = 1 if len(text) < case.thresholds.short_characters else 2
+    min_runs = 1 if len(text) < SHORT_CHARACTERS else 2
     mixed = find_mixed_words(text)
     if len(garbled) >= min_runs:
         message = f"The text is garbled: {quote(garbled[0])}."
@@ -158,7 +158,7 @@ def check_encoding(case: TextCase) -> Iterator[ReviewIssue]:
 
 def check_hidden(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that a text has no harmful invisible signs, and few others."""
-    hidden = find_hidden_signs(case.sample, case.thresholds.hidden_share)
+    hidden = find_hidden_signs(case.sample)
     if hidden:
         names = sorted({f"U+{ord(char):04X}" for char in hidden})
         message = f"The text has invisible characters: {', '.join(names[:4])}."
@@ -278,13 +278,11 @@ def find_mixed_words(text: str) -> list[str]:
     return [] if text.isascii() else _MIXED.findall(text)
 
 
-def find_hidden_signs(text: str, max_share: float) -> list[str]:
+def find_hidden_signs(text: str) -> list[str]:
     """Find invisible signs: harmful signs always, other signs if they are many.
 
-    Args:
-        text: the text; a byte-order mark at its start is ignored.
-        max_share: maximum share of other invisible signs, from 0 to 1.
+    A byte-order mark at the start of the text is ignored.
     """
     hidden = _HIDDEN.findall(text.removeprefix("\ufeff"))
-    is_many = len(hidden) > max(_FEW_HIDDEN, len(text) * max_share)
+    is_many = len(hidden) > max(_FEW_HIDDEN, len(text) * _MAX_HIDDEN_SHARE)
     return [*_HARMFUL.findall(text), *(hidden if is_many else [])]

@@ -9,12 +9,20 @@ from toolkit.media.text_parts import count_words, fold, is_finished, split_lines
 from toolkit.media.text_words import find_run, list_grams, measure_repeated_share, split_signs
 from toolkit.planning.review.evidence import ReviewIssue
 from toolkit.planning.review.phrases import compile_phrases
-from toolkit.planning.review.text_case import TextCase, TextCheck, quote
+from toolkit.planning.review.text_case import (
+    MAX_FOREIGN_SHARE,
+    SHORT_CHARACTERS,
+    TextCase,
+    TextCheck,
+    quote,
+)
 from toolkit.planning.review.text_checks import CONTROL_MARK
 
 _QUOTED = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」|```.*?```|`[^`\n]*`", re.S)
 _MIN_BRIEF, _MIN_RULES = 5, 8  # words of a brief, and of standing instructions
 _OPENING_CHARS = 300
+_MAX_REPEATED_SHARE = 0.3  # of the sentences of a text
+_ECHO_SHARE = 0.6  # of the brief, from which a text is an echo
 _OPEN_MARK = re.compile(r"[,;:–—(\[{«„“‘\-、，；：（「『]$")
 _ADDRESS = re.compile(r"https?://\S+$|\S{1,80}@\S+$|[#@]\w+$|\d[\d\s/()+-]{5,}$")
 _SIGNATURE_WORDS, _FRAGMENT_WORDS = 7, 4  # of a line after a greeting; behind a full stop
@@ -56,7 +64,7 @@ def check_language(case: TextCase) -> Iterator[ReviewIssue]:
     code = detect_language(case.brief)
     if code is None:
         return
-    foreign = find_foreign_part(case.sample, code, case.thresholds.foreign_share)
+    foreign = find_foreign_part(case.sample, code, MAX_FOREIGN_SHARE)
     if foreign:
         message = f"The text is not in `{code}`, as its brief is: {quote(foreign)}."
         yield case.report(message, 0.9, instruction=f"Write all of it in this language: {code}.")
@@ -101,7 +109,7 @@ def check_repetition(case: TextCase) -> Iterator[ReviewIssue]:
     share, example = measure_repeated_share(case.sample)
     stuck = find_run(case.sample)
     instruction = "Say each thing once."
-    if share > case.thresholds.repeated_share:
+    if share > _MAX_REPEATED_SHARE:
         message = f"{share:.0%} of the text repeats itself: {quote(example)}."
         yield case.report(message, 0.8, instruction=instruction)
     elif stuck:
@@ -130,7 +138,7 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
         grams = set(list_grams(words))
         if len(words) < _MIN_BRIEF or not grams:
             continue
-        if len(grams & text_grams) >= case.thresholds.echo_share * len(grams):
+        if len(grams & text_grams) >= _ECHO_SHARE * len(grams):
             message = f"The text repeats its brief: {quote(brief)}."
             instruction = "Write the text; do not repeat this request."
             yield case.report(message, 0.9, instruction=instruction)
@@ -188,7 +196,7 @@ def check_markup(case: TextCase) -> Iterator[ReviewIssue]:
         message = f"The text has mark-up left in: {quote(' '.join(marks[:4]))}."
         instruction = "Write plain text, without any mark-up."
         yield case.report(message, 0.6, instruction=instruction)
-    elif len(text) < case.thresholds.short_characters and _HEADING.search(text):
+    elif len(text) < SHORT_CHARACTERS and _HEADING.search(text):
         yield case.report("The text is short and has headings.", 0.15, blocks=False)
 
 

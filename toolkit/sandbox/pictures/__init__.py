@@ -1,1 +1,1 @@
-"""Pictures drawn by rule: canvas, palette, scenery and scenes."""
+"""Pictures that simulated models draw, and how simulated models see pictures."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, HeldBlob, decode_mark
 from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
-from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.private_files import make_private_folder, open_private
 from toolkit.store.writing.ballast import BallastFile
 
@@ -35,7 +34,6 @@ class BlobFolder:
         self.name = f"{platform.node()}:{path.absolute()}"  # another machine has another folder
         self._synced = synced
         self.ballast = BallastFile(path)
-        self._crash = find_crash_point("blob")
 
     def write(self, digest: str, data: Content) -> None:
         """Store bytes whole or not at all; if they are stored already, only renew their time."""
@@ -52,12 +50,10 @@ class BlobFolder:
         except OSError:
             unfinished.unlink(missing_ok=True)  # it takes up space, and space may be short
             raise
-        self._crash("before")
         unfinished.replace(target)
         if self._synced:
             # After a power cut a file without a directory entry would be lost.
             fsync_paths(target.parent, *((self._path, self._path.parent) if new else ()))
-        self._crash("after")
 
     def _write_chunks(self, path: Path, data: Content) -> None:
         with open(path, "wb", opener=open_private) as file:

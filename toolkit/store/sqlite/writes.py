@@ -75,11 +75,9 @@ class SqliteWriteConnection(WriteConnection):
                 self._check_leases(leases)
                 self._apply_changes(batch, self.numbers.make_rows(batch.events))
                 self._check_limits()
-                self._crash("before")
                 started = time.perf_counter()
                 self._connection.execute("COMMIT")
                 took_s = time.perf_counter() - started
-                self._crash("after")
             except BaseException:
                 self._connection.rollback()
                 raise

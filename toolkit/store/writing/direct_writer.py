@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Delete, Update
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.store.changes import StoreUnavailableError, make_retryable_error
-from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.writing.write_connection import DatabaseLocked
 
 TRIES: Final = 3  # of a change that the database rolled back in favour of another
@@ -66,7 +65,6 @@ class DirectWriter:
         self._begin = begin
         self._running: set[asyncio.Future[Any]] = set()
         self._is_closed = False
-        self._crash = find_crash_point("lease")
 
     async def execute(self, statement: Update | Delete) -> int:
         """Make one change in a thread, and return the number of rows changed.
@@ -105,9 +103,7 @@ class DirectWriter:
             try:
                 with self._begin() as connection:
                     answer = work(connection)
-                    self._crash("before")
                     connection.commit()
-                    self._crash("after")
                 return answer
             except DatabaseLocked as error:
                 fault = error

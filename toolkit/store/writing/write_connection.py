@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeAlias
 from pydantic_core import from_json, to_json
 
 from toolkit.store.changes import AddSpending, AppendEvent, Lease, OverLimit, PatchDocument
-from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.writing.statements import (
     ADD_SPENDING_SQL,
@@ -183,7 +182,6 @@ class WriteConnection(ABC):
         # The answers of additions of spending, by the ids of their rows.
         self._additions: list[tuple[str, Any]] = []
         self.numbers = EventNumbers(self._find_last_number)
-        self._crash = find_crash_point("commit")
 
     def write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
         """Write a batch in one transaction, and return the seconds that its commit took.

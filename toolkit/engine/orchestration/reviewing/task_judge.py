@@ -74,7 +74,7 @@ class TaskJudge:
                 evidence,
                 attempt=task.review_attempts,
                 retries_left=retries_left,
-                thresholds=self._core.settings.review,
+                pass_score=self._core.settings.review.pass_score,
             )
             verdict.reviewer = JUDGE_REVIEWER
             verdict.saw_pictures = judgement.saw_pictures

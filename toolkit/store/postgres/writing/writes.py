@@ -286,9 +286,7 @@ class PostgresWriteConnection(WriteConnection):
             event_rows = self.numbers.make_rows(batch.events)
             self._apply_changes(batch, event_rows)
         self._check_limits()
-        self._crash("before")
         took_s = self._commit(connection, make_commit(xid, batch, event_rows), batch.events)
-        self._crash("after")
         self.numbers.trim()
         return took_s
 
