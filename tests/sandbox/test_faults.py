@@ -234,3 +234,11 @@ def test_mangled_answer_fails_with_a_code(tmp_path: Path, how: str) -> None:
         failed = run.wait(check=False, timeout=PATIENCE_S)
     codes = {"truncate": "BAD_RESPONSE", "garbage": "BAD_RESPONSE", "drop": "UNAVAILABLE"}
     assert (failed.status, failed.error.code) == ("failed", f"PROVIDER_{codes.get(how, 'TIMEOUT')}")
+
+
+def test_answers_of_all_vendors_include_vendors_that_are_added_later() -> None:
+    """Given an answer for all vendors, when a compatible vendor is added, then it gives it, too."""
+    faults = Faults()
+    faults.answer("*", "tea", "Yes.")
+    faults.add_vendors(["groq"])
+    assert faults.take_text("groq", "A line on tea") == "Yes."

@@ -126,11 +126,12 @@ class PreparedAnswer:
     """A text that a vendor's models answer with.
 
     Attributes:
+        vendor: a vendor, a wire, or `*`.
         when: words that a request must contain; the answer is given each time. Without words, it
             is given once, to any request.
     """
 
-    wires: frozenset[str]
+    vendor: str
     text: str
     when: str = ""
 
@@ -289,9 +290,9 @@ class Faults:
         Raises:
             ValueError: for an unknown vendor.
         """
-        wires = self._find_wires(vendor)
+        self._find_wires(vendor)
         with self._lock:
-            self._answers += [PreparedAnswer(wires, text) for text in texts]
+            self._answers += [PreparedAnswer(vendor, text) for text in texts]
 
     def answer(self, vendor: str, when: str, text: str) -> None:
         """Have the vendor's models answer each request that contains the words `when` with a text.
@@ -303,15 +304,16 @@ class Faults:
         """
         if not when.strip():
             raise ValueError("when must be words of the request")
-        wires = self._find_wires(vendor)
+        self._find_wires(vendor)
         with self._lock:
-            self._answers.append(PreparedAnswer(wires, text, when))
+            self._answers.append(PreparedAnswer(vendor, text, when))
 
     def take_text(self, vendor: str, prompt: str) -> str | None:
         """Take the prepared text for a prompt; returns None if the model writes its own."""
         with self._lock:
             for place, answer in enumerate(self._answers):
-                if vendor in answer.wires and answer.when in prompt:
+                # Compatible vendors may have been added since the answer was prepared.
+                if vendor in self._find_wires(answer.vendor) and answer.when in prompt:
                     if not answer.when:
                         del self._answers[place]
                     return answer.text
@@ -328,7 +330,9 @@ class Faults:
             self._script = [
                 row for row in self._script if not self._find_wires(row[0].vendor) <= wires
             ]
-            self._answers = [answer for answer in self._answers if not answer.wires <= wires]
+            self._answers = [
+                answer for answer in self._answers if not self._find_wires(answer.vendor) <= wires
+            ]
             self._buckets.clear()
 
     def forget_calls(self) -> None:

@@ -9,7 +9,6 @@ at the vendor, or waits until it is certain that there is none: nothing is submi
 
 import asyncio
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,6 +21,7 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.maps import MapRecord
 from toolkit.contract.money import ZERO_USD
+from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.batch_client import (
     BatchClient,
@@ -100,7 +100,7 @@ class BatchMapRunner(MapRunner):
         self._batches: dict[str, OpenBatch] = {}  # by our ids
         # The answers that refused a form of a row's request, by its number. After a crash they are
         # missing, and the same form is refused again.
-        self._refusals: defaultdict[int, list[httpx.Response]] = defaultdict(list)
+        self._refusals: dict[int, list[httpx.Response]] = {}
 
     async def _recover(self) -> None:
         await super()._recover()
@@ -147,9 +147,9 @@ class BatchMapRunner(MapRunner):
             group.drafts.append(draft)
             group.byte_count += len(draft.body)
             if group.is_full(find_wire(self._core, draft.job_run.job.provider or "")):
-                await self._submit(groups.pop(key).drafts)
+                await finish_before_cancel(self._submit(groups.pop(key).drafts))
         for group in groups.values():
-            await self._submit(group.drafts)
+            await finish_before_cancel(self._submit(group.drafts))
         if self._last_write is not None:
             await self._last_write
         return self._begun
@@ -166,7 +166,7 @@ class BatchMapRunner(MapRunner):
         job_run = await self._prepare_row(row)
         if job_run is None:
             return None
-        job_run.batch = BatchPlace(refusals=self._refusals[row["n"]])
+        job_run.batch = BatchPlace(refusals=self._refusals.get(row["n"], ()))
         try:
             outcome = await self._executor.execute(job_run)
         except RequestParked as parked:
@@ -312,7 +312,7 @@ class BatchMapRunner(MapRunner):
     ) -> None:
         """End a row by its result, or queue it again if its request has to be repeated."""
         job_run = self._load_job_run(batch, row)
-        refusals = self._refusals[row["n"]]
+        refusals = self._refusals.get(row["n"], ())
         if isinstance(outcome, BatchLostError):
             attempt = job_run.job.attempts[-1]
             attempt.status, attempt.cost_usd, attempt.ended_at = "interrupted", ZERO_USD, now()
@@ -326,7 +326,7 @@ class BatchMapRunner(MapRunner):
         except RequestParked as parked:
             response = outcome.response if isinstance(outcome, BatchResult) else None
             if parked.request is not None and response is not None:
-                refusals.append(response)
+                self._refusals.setdefault(row["n"], []).append(response)
             self._queue_again(batch, row, job_run)
 
     def _queue_again(self, batch: OpenBatch, row: Row, job_run: JobRun) -> None:
