@@ -162,7 +162,7 @@ def test_completes_models_of_the_capability(shell: NotebookShell) -> None:
     assert images
     haiku = next(iter(shell.complete(f'{ASK}, only=["anthropic/claude-haiku-5')))
     about = haiku.type.replace(NO_BREAK, " ")
-    assert re.match(r"[\d.]+/[\d.]+ USD per 1M tokens, images, ", about)
+    assert re.match(r"[\d.]+/[\d.]+ USD per 1M tokens, batches, images, ", about)
 
 
 def test_leaves_other_code_to_the_shell(shell: NotebookShell) -> None:
