@@ -194,17 +194,17 @@ def _build_other_frame(columns: Mapping[str, Column], library: str) -> Any:
             "Int64": nw.Int64, "Float64": nw.Float64, "boolean": nw.Boolean, "string": nw.String,
             "datetime64[us]": nw.Date, "datetime64[us, UTC]": nw.Datetime("us", "UTC"),
         }  # fmt: skip
-        series = {}
+        series, backend = {}, cast("Any", library)
         for name, column in columns.items():
             dtype, values = types_by_kind.get(column.kind), column.values
             if dtype is None:
                 values = to_jsonable_python(values)
             try:
-                series[name] = nw.new_series(name, values, dtype, backend=library)
+                series[name] = nw.new_series(name, values, dtype, backend=backend)
             except (TypeError, ValueError):  # values of several types: as JSON
                 texts = [None if value is None else to_canonical_json(value) for value in values]
-                series[name] = nw.new_series(name, texts, nw.String, backend=library)
-        return nw.from_dict(series, backend=library).to_native()
+                series[name] = nw.new_series(name, texts, nw.String, backend=backend)
+        return nw.from_dict(series, backend=backend).to_native()
     except ModuleNotFoundError as error:
         raise MissingLibraryError(str(error.name)) from None
 
