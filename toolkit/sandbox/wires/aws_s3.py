@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from hashlib import md5, sha256
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, SubElement, tostring  # nosec B405 - it only writes
 
 from starlette.requests import Request
 from starlette.responses import Response
