@@ -46,6 +46,8 @@ GRACE_S = 1.0  # for vendor calls under way when an engine is closed
 # A first run that follows at once is not slowed by the start of a worker process.
 PREPARE_AFTER_S = 0.25
 CLOSE_TIMEOUT_S = 5.0  # maximum seconds to close an engine, beyond the grace period
+# A signal that arrives just before a thread waits is noticed by Python when the wait ends.
+INTERRUPT_S = 1.0
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 
 
@@ -123,7 +125,12 @@ class EngineThread:
         """
         answer = self.submit(work)
         try:
-            return answer.result()
+            while True:
+                try:
+                    return answer.result(INTERRUPT_S)
+                except TimeoutError:
+                    if answer.done():
+                        return answer.result()
         except BaseException:
             answer.cancel()
             raise
