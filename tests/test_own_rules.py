@@ -59,6 +59,7 @@ BEHIND_DOORS = {
     "engine/execution/test_leases.py": "a process that hangs",
     "engine/execution/test_shared_directory.py": "a process that hangs",
     "support/sqlite.py": "a failing database, and a failing disk",
+    "store/test_silent_sessions.py": "an engine that hangs just before a commit",
     "store/test_store.py": "a failing disk, and values that are not cached",
     "cli/test_login.py": "that a client stores no key",
     "cli/test_login_keyring.py": "a keyring that does not answer",

@@ -13,7 +13,8 @@ from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.store import AppendEvent, Lease, LeaseLost, Store, UpdateRow
 from toolkit.store.postgres import database
 from toolkit.store.postgres.writing import writes
-from toolkit.store.writing import direct_writer, write_connection
+from toolkit.store.writing.direct_writer import DirectWriter
+from toolkit.store.writing.write_connection import WriteConnection
 
 LEASE_S = 0.5
 MAX_TAKEOVER_S = 20.0
@@ -60,16 +61,28 @@ def pause_in_pipeline(monkeypatch: pytest.MonkeyPatch, pause: Pause) -> None:
 
 def pause_before_commit(monkeypatch: pytest.MonkeyPatch, pause: Pause) -> None:
     """Pause a writer after all answers and before its commit."""
-    monkeypatch.setattr(
-        write_connection, "find_crash_point", lambda _: lambda _: pause.wait_if_armed()
-    )
+    check = WriteConnection._check_limits
+
+    def check_and_pause(connection: WriteConnection) -> None:
+        check(connection)
+        pause.wait_if_armed()
+
+    monkeypatch.setattr(WriteConnection, "_check_limits", check_and_pause)
 
 
 def pause_in_renewal(monkeypatch: pytest.MonkeyPatch, pause: Pause) -> None:
     """Pause a renewal of leases before its commit."""
-    monkeypatch.setattr(
-        direct_writer, "find_crash_point", lambda _: lambda _: pause.wait_if_armed()
-    )
+    transact = DirectWriter.transact_now
+
+    def transact_and_pause(writer: DirectWriter, work: Callable[[Any], Any]) -> Any:
+        def work_and_pause(connection: Any) -> Any:
+            answer = work(connection)
+            pause.wait_if_armed()
+            return answer
+
+        return transact(writer, work_and_pause)
+
+    monkeypatch.setattr(DirectWriter, "transact_now", transact_and_pause)
 
 
 async def write_more(store: Store, lease: Lease) -> None:

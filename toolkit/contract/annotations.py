@@ -8,7 +8,8 @@ from toolkit.contract.base import Request
 
 MAX_TAGS, MAX_TAG_LENGTH, MAX_NOTE_LENGTH = 32, 64, 2_000
 # No commas, which stand between the tags of a query, and no control characters.
-_TAG_PATTERN = r"^[^\s,\x00-\x1f\x7f]([^,\x00-\x1f\x7f]*[^\s,\x00-\x1f\x7f])?$"
+# `\s` has \x85 here, and not in JSON Schema.
+_TAG_PATTERN = r"^[^\s\x85,\x00-\x1f\x7f]([^,\x00-\x1f\x7f]*[^\s\x85,\x00-\x1f\x7f])?$"
 Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG_LENGTH, pattern=_TAG_PATTERN)]
 GivenTags = Annotated[
     list[Tag], Field(max_length=MAX_TAGS, description="tags for filters of lists, without commas")
