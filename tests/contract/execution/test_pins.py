@@ -14,6 +14,7 @@ OPTIONS: dict[str, object] = {
     "optimize_for": "cost",
     "provider": "openai",
     "tier": "flex",
+    "when": "batch",
     "endpoint_id": f"ep_{UNKNOWN_ULID}",
     "compute_id": f"cmp_{UNKNOWN_ULID}",
     "max_cost_usd": 0.5,
