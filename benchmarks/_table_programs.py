@@ -20,6 +20,33 @@ def build_prompt(table: str, row: int) -> str:
     return f"Write a sentence about item {row} of the table {table}."
 
 
+def build_lines(table: str, rows: int) -> str:
+    """Build the file of a batch of OpenAI: a request for each row."""
+    lines = [
+        {
+            "custom_id": str(n),
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": {
+                "model": MODEL,
+                "max_completion_tokens": 60,
+                "messages": [{"role": "user", "content": build_prompt(table, n)}],
+            },
+        }
+        for n in range(rows)
+    ]
+    return "\n".join(map(json.dumps, lines))
+
+
+def read_texts(content: str) -> dict[int, str]:
+    """Read the texts in the file of results of a batch, by the numbers of their rows."""
+    answers = [json.loads(line) for line in content.splitlines()]
+    return {
+        int(answer["custom_id"]): answer["response"]["body"]["choices"][0]["message"]["content"]
+        for answer in answers
+    }
+
+
 def run_toolkit(url: str, folder: Path, rows: int) -> dict[int, str]:
     """Use `client.map` of this toolkit; its store finds the batch again."""
     from toolkit import Client
@@ -46,20 +73,7 @@ def run_sdk(url: str, folder: Path, rows: int) -> dict[int, str]:
     client = openai.OpenAI(base_url=url, api_key=KEY, max_retries=5)
     note = folder / "batch.txt"
     if not note.exists():
-        lines = [
-            {
-                "custom_id": str(n),
-                "method": "POST",
-                "url": "/v1/chat/completions",
-                "body": {
-                    "model": MODEL,
-                    "max_completion_tokens": 60,
-                    "messages": [{"role": "user", "content": build_prompt(folder.name, n)}],
-                },
-            }
-            for n in range(rows)
-        ]
-        data = "\n".join(map(json.dumps, lines)).encode()
+        data = build_lines(folder.name, rows).encode()
         file = client.files.create(file=("rows.jsonl", data), purpose="batch")
         created = client.batches.create(
             input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
@@ -68,11 +82,7 @@ def run_sdk(url: str, folder: Path, rows: int) -> dict[int, str]:
     while (batch := client.batches.retrieve(note.read_text())).status != "completed":
         time.sleep(POLL_S)
     text = client.files.content(str(batch.output_file_id)).text
-    answers = [json.loads(line) for line in text.splitlines()]
-    return {
-        int(answer["custom_id"]): answer["response"]["body"]["choices"][0]["message"]["content"]
-        for answer in answers
-    }
+    return read_texts(text)
 
 
 def run_litellm(url: str, folder: Path, rows: int) -> dict[int, str]:
@@ -80,20 +90,7 @@ def run_litellm(url: str, folder: Path, rows: int) -> dict[int, str]:
     import litellm
 
     path = folder / "rows.jsonl"
-    lines = [
-        {
-            "custom_id": str(n),
-            "method": "POST",
-            "url": "/v1/chat/completions",
-            "body": {
-                "model": MODEL,
-                "max_completion_tokens": 60,
-                "messages": [{"role": "user", "content": build_prompt(folder.name, n)}],
-            },
-        }
-        for n in range(rows)
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)))
+    path.write_text(build_lines(folder.name, rows))
     place = {"custom_llm_provider": "openai", "api_base": url, "api_key": KEY}
     with path.open("rb") as data:
         file = litellm.create_file(file=data, purpose="batch", **place)
@@ -104,11 +101,7 @@ def run_litellm(url: str, folder: Path, rows: int) -> dict[int, str]:
         time.sleep(POLL_S)
         batch = litellm.retrieve_batch(batch_id=batch.id, **place)
     text = litellm.file_content(file_id=batch.output_file_id, **place).text
-    answers = [json.loads(line) for line in text.splitlines()]
-    return {
-        int(answer["custom_id"]): answer["response"]["body"]["choices"][0]["message"]["content"]
-        for answer in answers
-    }
+    return read_texts(text)
 
 
 def run_inspect(url: str, folder: Path, rows: int) -> dict[int, str]:
